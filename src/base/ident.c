@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/* Process identity from /proc; see the header. */
+#include "base/ident.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+#define PF_EXITING 0x00000004ul
+
+struct stat_fields {
+	char state;
+	unsigned long flags;
+	unsigned long long num_threads;
+	unsigned long long start;
+};
+
+static char *append(char *p, const char *s)
+{
+	while (*s)
+		*p++ = *s++;
+	*p = 0;
+	return p;
+}
+
+static char *append_number(char *p, unsigned long long n)
+{
+	char digits[24];
+	int k = 0;
+
+	do
+		digits[k++] = (char)('0' + n % 10);
+	while ((n /= 10) != 0);
+	while (k > 0)
+		*p++ = digits[--k];
+	*p = 0;
+	return p;
+}
+
+static long read_file(const char *path, char *buffer, size_t size)
+{
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n;
+
+	if (fd < 0)
+		return fd;
+	n = sys_call(SYS_read, fd, (long)buffer, (long)size - 1, 0, 0, 0);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (n >= 0)
+		buffer[n] = 0;
+	return n;
+}
+
+static unsigned long long number(const char *s)
+{
+	unsigned long long n = 0;
+
+	for (; *s >= '0' && *s <= '9'; s++)
+		n = n * 10 + (unsigned long long)(*s - '0');
+	return n;
+}
+
+/* Fields of /proc/.../stat by the numbers of proc(5); the name may hold spaces and brackets. */
+static int parse_stat(char *text, struct stat_fields *ret)
+{
+	char *p = strrchr(text, ')');
+	int field = 3;
+
+	if (!p || p[1] != ' ' || !p[2])
+		return -EPROTO;
+	p += 2;
+	ret->state = *p;
+	while ((p = strchr(p, ' ')) != NULL) {
+		p++;
+		field++;
+		if (field == 9)
+			ret->flags = (unsigned long)number(p);
+		else if (field == 20)
+			ret->num_threads = number(p);
+		else if (field == 22) {
+			ret->start = number(p);
+			return 0;
+		}
+	}
+	return -EPROTO;
+}
+
+static int read_stat(pid_t pid, struct stat_fields *ret)
+{
+	char path[64], text[1024];
+	long n;
+
+	append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/stat");
+	n = read_file(path, text, sizeof(text));
+	if (n < 0)
+		return (int)n;
+	return parse_stat(text, ret);
+}
+
+uint64_t ident_start(pid_t pid)
+{
+	struct stat_fields f;
+
+	return read_stat(pid, &f) == 0 ? f.start : 0;
+}
+
+struct dirent64_raw {
+	uint64_t ino;
+	int64_t off;
+	uint16_t length;
+	uint8_t type;
+	char name[];
+};
+
+/* Does any thread of pid lack PF_EXITING? The leader may have left while others run. */
+static bool some_thread_runs(pid_t pid)
+{
+	char path[64], text[1024];
+	char entries[2048] __attribute__((aligned(8)));
+	char *base = append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/task");
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
+			   0, 0);
+	bool runs = false;
+	long n;
+
+	if (fd < 0)
+		return false;
+	while (!runs &&
+	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
+		for (long at = 0; at < n && !runs;) {
+			struct dirent64_raw *e = (struct dirent64_raw *)(void *)(entries + at);
+			struct stat_fields f = {0};
+
+			at += e->length;
+			if (e->name[0] < '0' || e->name[0] > '9')
+				continue;
+			append(append_number(append(base, "/"), number(e->name)), "/stat");
+			if (read_file(path, text, sizeof(text)) < 0 || parse_stat(text, &f) < 0)
+				continue;
+			runs = !(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X';
+		}
+	}
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return runs;
+}
+
+enum ident_state ident_process(pid_t pid, uint64_t start)
+{
+	struct stat_fields f = {0};
+	int rc = read_stat(pid, &f);
+
+	/* Present but not shown: hidepid, or the /proc of another pid namespace. */
+	if (rc < 0)
+		return sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH ? IDENT_GONE
+									  : IDENT_UNKNOWN;
+	if (start && f.start != start)
+		return IDENT_GONE;
+	if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
+		return IDENT_ALIVE;
+	return some_thread_runs(pid) ? IDENT_ALIVE : IDENT_EXITING;
+}
+
+bool ident_thread_exists(pid_t tgid, pid_t tid)
+{
+	return sys_call(SYS_tgkill, tgid, tid, 0, 0, 0, 0) != -ESRCH;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who a process is, beyond its pid: start time and whether it is on its way out, read from
+ * /proc. Everything is async-signal-safe (raw calls, no stdio) and leaves errno alone.
+ */
+#ifndef USYSV_BASE_IDENT_H
+#define USYSV_BASE_IDENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum ident_state {
+	IDENT_ALIVE,   /* runs, sleeps or is stopped */
+	IDENT_EXITING, /* PF_EXITING is set in every thread, or a zombie: it runs no more */
+	IDENT_GONE,    /* no such process */
+	IDENT_UNKNOWN, /* /proc cannot tell (not mounted, hidden, another pid namespace) */
+};
+
+/* Start time of pid in clock ticks since boot; 0 when unknown. */
+uint64_t ident_start(pid_t pid);
+
+/*
+ * The state of the process that had this pid and start time (start 0: any). A pid used again by
+ * another process reads as IDENT_GONE.
+ */
+enum ident_state ident_process(pid_t pid, uint64_t start);
+
+/* Is tid a thread of tgid now? Unknown (no permission) counts as yes. */
+bool ident_thread_exists(pid_t tgid, pid_t tid);
+
+#endif

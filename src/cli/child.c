@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The program under `usysv run`, and signals.
+ *
+ * Keyboard signals reach the whole foreground process group, the program included: they are
+ * swallowed here, for passing them on would deliver them twice. They are known by having been sent
+ * by the kernel. What a process sends to us (kill, timeout, a supervisor) is meant for the program
+ * and passed on, with its value if it has one; so are the timers of alarm(2), which a wrapper
+ * may have set before it executed us. A hang-up goes to the leader of a session alone: if that is
+ * us, it is passed on as well. What the program itself sends to its group it has already had.
+ *
+ * When the program stops, we stop with the same signal, so that the shell gets its terminal back;
+ * a SIGSTOP only if we are in the foreground of a terminal: otherwise whoever continues
+ * the program by its pid would leave us stopped for ever.
+ */
+#include "cli/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "cli/cli.h"
+
+#define EXIT_CANNOT_START   125
+#define EXIT_CANNOT_EXECUTE 126
+#define EXIT_NOT_FOUND	    127
+
+/* What the hardware raises stays with us. */
+static void all_signals(sigset_t *set)
+{
+	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+	sigfillset(set);
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		sigdelset(set, own[i]);
+}
+
+/*
+ * A system call of its own: a preloaded usysv around us (a run within a run) would else put its own
+ * namespace into the environment.
+ */
+static int execute(const char *path, char **argv)
+{
+	int error = (int)-sys_call(SYS_execve, (long)path, (long)argv, (long)environ, 0, 0, 0);
+	size_t n = 0;
+
+	if (error != ENOEXEC)
+		return error;
+	/* A script without "#!", as execvp() has it. */
+	while (argv[n])
+		n++;
+	char **shell = calloc(n + 2, sizeof(*shell));
+	if (!shell)
+		return ENOMEM;
+	shell[0] = argv[0];
+	memcpy(shell + 1, argv, (n + 1) * sizeof(*argv));
+	shell[1] = strdup(path);
+	return (int)-sys_call(SYS_execve, (long)"/bin/sh", (long)shell, (long)environ, 0, 0, 0);
+}
+
+static _Noreturn void be_child(const struct child *c, int wait_fd, const char *path, char **argv)
+{
+	char go;
+	int error;
+
+	if (read(wait_fd, &go, 1) != 1)
+		_exit(EXIT_CANNOT_START);
+	sigaction(SIGCHLD, &c->before_chld, NULL);
+	sigprocmask(SIG_SETMASK, &c->before, NULL);
+	error = execute(path, argv);
+	cli_error("%s: %s", argv[0], strerror(error));
+	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE);
+}
+
+int child_start(struct child *c, const char *path, char **argv)
+{
+	struct sigaction normal;
+	sigset_t all;
+	int ends[2], error;
+
+	memset(c, 0, sizeof(*c));
+	memset(&normal, 0, sizeof(normal));
+	normal.sa_handler = SIG_DFL;
+	sigemptyset(&normal.sa_mask);
+	all_signals(&all);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	c->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->signal_fd < 0) {
+		error = -errno;
+		goto close_pipe;
+	}
+	sigprocmask(SIG_BLOCK, &all, &c->before);
+	sigaction(SIGCHLD, &normal, &c->before_chld); /* ignored, it would hide the child's end */
+	c->pid = fork();
+	if (c->pid < 0) {
+		error = -errno;
+		sigprocmask(SIG_SETMASK, &c->before, NULL);
+		close(c->signal_fd);
+		goto close_pipe;
+	}
+	if (c->pid == 0) {
+		close(ends[1]);
+		be_child(c, ends[0], path, argv);
+	}
+	close(ends[0]);
+	c->go_fd = ends[1];
+	return 0;
+close_pipe:
+	close(ends[0]);
+	close(ends[1]);
+	return error;
+}
+
+void child_go(struct child *c)
+{
+	/* It can only fail if the child is dead, which is then seen. */
+	(void)!write(c->go_fd, "g", 1);
+	close(c->go_fd);
+}
+
+void child_abandon(struct child *c)
+{
+	close(c->go_fd);
+	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* ---- Passing signals on -------------------------------------------------------------------- */
+
+static bool from_keyboard(int signal)
+{
+	switch (signal) {
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+	case SIGWINCH:
+		return true;
+	case SIGHUP:
+	case SIGCONT:
+		return getsid(0) != getpid();
+	default:
+		return false;
+	}
+}
+
+static void pass_on(struct child *c, const struct signalfd_siginfo *s)
+{
+	int signal = (int)s->ssi_signo;
+	bool by_process = s->ssi_code <= 0;
+
+	if (signal == SIGCHLD || c->ended)
+		return;
+	if (by_process ? (pid_t)s->ssi_pid == c->pid : from_keyboard(signal))
+		return;
+	if (signal == SIGCONT && !c->stopped)
+		return; /* a shell continues the whole group */
+	if (s->ssi_code == SI_QUEUE) {
+		union sigval value = {.sival_ptr = (void *)(uintptr_t)s->ssi_ptr};
+
+		(void)sigqueue(c->pid, signal, value); /* as for kill */
+	} else {
+		(void)kill(c->pid, signal); /* it may have ended; no permission: then not ours */
+	}
+}
+
+static bool in_foreground(void)
+{
+	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	bool yes = fd >= 0 && tcgetpgrp(fd) == getpgrp();
+
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+/* Looks at the child; returns a signal to stop with. */
+static int look(struct child *c)
+{
+	int status, stop_with = 0;
+
+	while (!c->ended && waitpid(c->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) > 0) {
+		if (WIFSTOPPED(status)) {
+			int signal = WSTOPSIG(status);
+
+			c->stopped = true;
+			stop_with = signal != SIGSTOP || in_foreground() ? signal : 0;
+		} else if (WIFCONTINUED(status)) {
+			c->stopped = false;
+			stop_with = 0;
+		} else {
+			c->ended = true;
+			c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+							: WEXITSTATUS(status);
+			return 0;
+		}
+	}
+	return stop_with;
+}
+
+int child_signals(struct child *c)
+{
+	struct signalfd_siginfo s[8];
+	int stop_with = look(c);
+	ssize_t n;
+
+	while ((n = read(c->signal_fd, s, sizeof(s))) > 0)
+		for (size_t i = 0; i < (size_t)n / sizeof(s[0]); i++)
+			pass_on(c, &s[i]);
+	if (c->ended)
+		return 0;
+	/* What came in between is not announced a second time. */
+	int again = look(c);
+
+	if (!c->stopped)
+		return 0;
+	return again ? again : stop_with;
+}
+
+void child_stop_too(int signal)
+{
+	struct sigaction normal, before;
+	sigset_t one, mask;
+
+	memset(&normal, 0, sizeof(normal));
+	normal.sa_handler = SIG_DFL;
+	sigemptyset(&normal.sa_mask);
+	sigemptyset(&one);
+	sigaddset(&one, signal);
+	if (signal != SIGSTOP)
+		sigaction(signal, &normal, &before);
+	sigprocmask(SIG_UNBLOCK, &one, &mask);
+	raise(signal); /* in a group without a shell to continue it the kernel ignores it */
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (signal != SIGSTOP)
+		sigaction(signal, &before, NULL);
+}

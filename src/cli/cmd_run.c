@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+/*
+ * usysv run: a program in a namespace, with this process as the reaper. Without a name the
+ * namespace is private: it goes when the last process that uses it has gone. If that is not when
+ * the program ends, usysvd takes over.
+ *
+ * This process may be killed anywhere; the office is then vacant, and whoever misses a reaper
+ * starts usysvd, which removes a private namespace in the end.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/limits.h"
+#include "cli/program.h"
+#include "client/office.h"
+#include "client/reaper_start.h"
+#include "client/retire.h"
+#include "client/session.h"
+#include "core/region.h"
+#include "reaper/loop.h"
+
+/* As env(1) and its kin. */
+#define EXIT_OWN_FAILURE    125
+#define EXIT_CANNOT_EXECUTE 126
+#define EXIT_NOT_FOUND	    127
+
+#define LIBRARY		 "libusysv-preload.so"
+#define PRIVATE_ATTEMPTS 1000
+
+static void usage(FILE *out)
+{
+	fprintf(out,
+		"\nUsage:\n"
+		" usysv run [options] [--] <program> [<argument>...]\n\n"
+		"Run a program on the System V IPC of usysv.\n\n"
+		"Options:\n"
+		" -n, --namespace <name>      join or create a lasting namespace\n"
+		"                              (default: a private one, gone at the end)\n"
+		" -l, --limit <name>=<value>  set a limit of the namespace; repeatable:\n"
+		"                              semmsl, semmns, semopm, semmni, msgmax, msgmnb,\n"
+		"                              msgmni, shmmax, shmall, shmmni\n"
+		" -h, --help                  display this help\n"
+		" -V, --version               display version\n\n"
+		"For more details see usysv-run(1).\n");
+}
+
+/* ---- The program's environment ------------------------------------------------------------- */
+
+/* The library to preload: beside this program (a build folder), else where it is installed. */
+static int find_library(char ret_path[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_MAX - sizeof("/" LIBRARY));
+
+	if (n > 0) {
+		ret_path[n] = 0;
+		char *slash = strrchr(ret_path, '/');
+
+		if (slash) {
+			memcpy(slash + 1, LIBRARY, sizeof(LIBRARY));
+			if (access(ret_path, R_OK) == 0)
+				goto found;
+		}
+	}
+	memcpy(ret_path, USYSV_LIBDIR "/" LIBRARY, sizeof(USYSV_LIBDIR "/" LIBRARY));
+	if (access(ret_path, R_OK) < 0) {
+		cli_error("%s is neither beside this program nor in %s", LIBRARY, USYSV_LIBDIR);
+		return -ENOENT;
+	}
+found:
+	if (strpbrk(ret_path, ": \t\n")) {
+		cli_error("%s: the dynamic linker takes no path with blanks or colons", ret_path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Is path one of the entries, which blanks and colons separate? */
+static bool is_listed(const char *list, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (const char *s = list; (s = strstr(s, path)); s += n)
+		if ((s == list || strchr(": \t\n", s[-1])) && (!s[n] || strchr(": \t\n", s[n])))
+			return true;
+	return false;
+}
+
+/* Ours goes last: a sanitizer's library must come first, and the user's own go before. */
+static int set_environment(const struct namespace_place *place)
+{
+	char library[PATH_MAX], passed[NAMESPACE_NAME_MAX + 1 + PATH_MAX + 1];
+	const char *before = getenv("LD_PRELOAD");
+	char *all = library;
+	int error = find_library(library);
+
+	if (error < 0)
+		return error;
+	snprintf(passed, sizeof(passed), "%s:%s", place->name, place->region);
+	if (before && *before) {
+		if (is_listed(before, library))
+			all = strdup(before);
+		else if (asprintf(&all, "%s:%s", before, library) < 0)
+			all = NULL;
+	}
+	if (!all || setenv("LD_PRELOAD", all, 1) < 0 ||
+	    setenv("USYSV_NAMESPACE", place->name, 1) < 0 || setenv("USYSV_REGION", passed, 1) < 0) {
+		cli_error("cannot set the environment: %s", strerror(ENOMEM));
+		error = -ENOMEM;
+	}
+	if (all != library)
+		free(all);
+	return error;
+}
+
+/* ---- The namespace ------------------------------------------------------------------------- */
+
+/* A private namespace is named after this process; a number is added while the name is taken. */
+static int open_private(struct namespace_place *place, int *ret_fd)
+{
+	char name[NAMESPACE_NAME_MAX + 1];
+	const char *why = "";
+	int error = -EEXIST;
+
+	for (int i = 0; i < PRIVATE_ATTEMPTS && error == -EEXIST; i++) {
+		if (i == 0)
+			snprintf(name, sizeof(name), "run-%d", (int)getpid());
+		else
+			snprintf(name, sizeof(name), "run-%d-%d", (int)getpid(), i);
+		error = namespace_locate(name, place, &why);
+		if (error == 0)
+			error = namespace_open(place, NAMESPACE_CREATE | NAMESPACE_PRIVATE, ret_fd,
+					       &why);
+	}
+	if (error < 0)
+		cli_error("cannot make a namespace (%s): %s", place->dir, why);
+	return error;
+}
+
+/* Takes back a namespace that this process has made and nobody uses. */
+static void drop_private(const struct namespace_place *place, int fd)
+{
+	unsigned char *base;
+	const char *why;
+
+	if (namespace_map(fd, &base, &why) == 0)
+		(void)retire_namespace(place, fd, base, 0); /* somebody uses it: it is his */
+}
+
+/* ---- While the program runs ---------------------------------------------------------------- */
+
+/* We stop: somebody else should be able to do the reaper's work meanwhile. */
+static void stop_too(struct reaper *r, int signal)
+{
+	int error;
+	struct thread_block *tb = session_thread(&error);
+
+	if (tb)
+		office_leave(&tb->caller);
+	child_stop_too(signal);
+	reaper_look(r);
+}
+
+static void serve(struct reaper *r, struct child *c)
+{
+	while (!c->ended) {
+		if (!reaper_step(r, -1))
+			continue;
+		int stop_with = child_signals(c);
+
+		if (stop_with)
+			stop_too(r, stop_with);
+	}
+}
+
+/* The program has ended. Removes the namespace or leaves it to usysvd. */
+static void finish(struct reaper *r, const struct child *c, bool is_private)
+{
+	struct namespace_place place = r->place;
+	uint32_t users;
+	int error;
+
+	session_reap(c->pid);
+	users = reaper_settle(r);
+	if (is_private && users == 0 && !r->gone) {
+		error = reaper_retire(r, 0);
+		if (error == -EBUSY)
+			users = 1; /* somebody has come */
+		else if (error < 0 && error != -ENOENT)
+			cli_error("cannot remove %s: %s", place.dir, strerror(-error));
+	}
+	bool left = users > 0 && !r->gone;
+
+	reaper_end(r);
+	if (!left)
+		return;
+	error = reaper_start(&place);
+	if (error < 0)
+		cli_error("processes are left in namespace '%s', and usysvd, which would clean up "
+			  "after them, could not be started: %s", place.name,
+			  error == -ENOENT ? "it is neither beside this program nor in "
+					     USYSV_LIBEXECDIR : strerror(-error));
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"namespace", required_argument, NULL, 'n'},
+		{"limit", required_argument, NULL, 'l'},
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct namespace_place place;
+	static struct reaper reaper;
+	struct limit_change change, changes[LIMITS_MAX];
+	bool changed[LIMITS_MAX] = {false};
+	struct child child;
+	const char *name = NULL, *why;
+	char path[PATH_MAX];
+	unsigned char *base = NULL;
+	int c, fd, error;
+
+	while ((c = getopt_long(argc, argv, "+n:l:hV", options, NULL)) != -1) {
+		switch (c) {
+		case 'n':
+			name = optarg;
+			break;
+		case 'l':
+			why = limit_parse(optarg, &change);
+			if (why) {
+				cli_error("limit '%s': %s; limits are %s", optarg, why,
+					  limit_names());
+				return EXIT_OWN_FAILURE;
+			}
+			changes[change.which] = change;
+			changed[change.which] = true;
+			break;
+		case 'h':
+			usage(stdout);
+			return EXIT_SUCCESS;
+		case 'V':
+			cli_version();
+			return EXIT_SUCCESS;
+		default:
+			cli_try_help();
+			return EXIT_OWN_FAILURE;
+		}
+	}
+	if (optind == argc) {
+		cli_error("no program given");
+		cli_try_help();
+		return EXIT_OWN_FAILURE;
+	}
+	argv += optind;
+
+	error = program_find(argv[0], path);
+	if (error) {
+		cli_error("%s: %s", argv[0], strerror(error));
+		return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
+	}
+	why = program_out_of_reach(path);
+	if (why)
+		cli_error("warning: %s %s", path, why);
+
+	error = name ? cli_open(name, NAMESPACE_CREATE, &place, &fd) : open_private(&place, &fd);
+	if (error < 0)
+		return EXIT_OWN_FAILURE;
+	error = set_environment(&place);
+	if (error < 0)
+		goto drop;
+	/* Before the region is mapped: the child must not hold a part of it. */
+	error = child_start(&child, path, argv);
+	if (error < 0) {
+		cli_error("cannot start a process: %s", strerror(-error));
+		goto drop;
+	}
+	error = namespace_map(fd, &base, &why);
+	if (error == 0) {
+		for (unsigned i = 0; i < LIMITS_MAX; i++)
+			if (changed[i])
+				limit_apply(&region_header(base)->limits, &changes[i]);
+		error = reaper_begin(&reaper, &place, fd, base);
+		why = strerror(-error);
+	}
+	if (error == 0) {
+		error = reaper_watch(&reaper, child.signal_fd);
+		why = strerror(-error);
+		if (error < 0) {
+			fd = dup(fd); /* the reaper closes its own */
+			reaper_end(&reaper);
+		}
+	}
+	if (error < 0) {
+		cli_error("cannot enter namespace '%s': %s", place.name, why);
+		child_abandon(&child);
+		goto drop;
+	}
+	child_go(&child);
+	serve(&reaper, &child);
+	finish(&reaper, &child, !name);
+	return child.status;
+drop:
+	if (!name && fd >= 0)
+		drop_private(&place, fd);
+	return EXIT_OWN_FAILURE;
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The calls of the semaphore family as programs make them: arguments in, the engine until it has
+ * an answer, waiting in between, results out. See the header for the contract.
+ */
+#include "client/calls.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sem.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "client/creds.h"
+#include "client/report.h"
+#include "client/session.h"
+#include "client/wait.h"
+#include "core/ids.h"
+#include "core/region.h"
+#include "core/rlock.h"
+#include "ipc/sem.h"
+
+#ifndef SEM_STAT_ANY
+#define SEM_STAT_ANY 20
+#endif
+
+_Static_assert(sizeof(struct sembuf) == sizeof(struct semop_shm), "sembuf is copied as it is");
+
+#define OPS_ON_STACK 64
+/* Constants of Linux that IPC_INFO shows whatever the limits are. */
+#define INFO_SEMMNS 1024000000
+#define INFO_SEMUME 500
+#define INFO_SEMUSZ 20
+#define INFO_SEMVMX 32767
+
+/* ---- Around every call ------------------------------------------------------------------- */
+
+/* What an interrupted call of this thread left behind is settled first. In a section. */
+static void settle_leftovers(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+	bool left;
+
+	while (tb->stale) {
+		if (sem_leave(c, &left) == OUTCOME_BUSY) {
+			wait_busy_in_section(tb);
+			continue;
+		}
+		if (!left)
+			(void)sem_wait_result(c);
+		tb->stale = false;
+	}
+	while (region_self(c)->op == OP_PURGE && sem_purge(c, c->thread_ix) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+}
+
+static void enter(struct thread_block *tb)
+{
+	section_enter(tb);
+	if (__builtin_expect(tb->stale || region_self(&tb->caller)->op == OP_PURGE, 0))
+		settle_leftovers(tb);
+	tb->caller.creds = creds_current();
+}
+
+/* Leaves the section with an answer. True: the call starts over, after waiting for what was busy. */
+static bool again(struct thread_block *tb, int rc)
+{
+	if (rc == OUTCOME_BUSY) {
+		section_leave(tb);
+		(void)wait_busy(tb);
+		return true;
+	}
+	if (tb->caller.owed)
+		rlock_settle(&tb->caller);
+	section_leave(tb);
+	if (rc == -ENOTRECOVERABLE)
+		report(REPORT_DAMAGE,
+		       "the region of this namespace is damaged; look at it with `usysv check'");
+	return false;
+}
+
+/* Buries those whose SEM_UNDO this set awaits; true when there was one. */
+static bool bury_holders(struct thread_block *tb, int id)
+{
+	bool any = false;
+
+	for (int n = 0; n < 64; n++) {
+		int32_t holder = sem_dead_holder(&tb->caller, id);
+
+		if (holder < 0)
+			break;
+		session_bury(tb, (uint32_t)holder);
+		any = true;
+	}
+	return any;
+}
+
+/* ---- semget ------------------------------------------------------------------------------ */
+
+long call_semget(key_t key, int nsems, int flags)
+{
+	int32_t id = -1;
+	int error = 0, rc;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return error;
+	do {
+		enter(tb);
+		rc = sem_get(&tb->caller, key, nsems, (uint32_t)flags, time(NULL), &id);
+	} while (again(tb, rc));
+	return rc < 0 ? rc : id;
+}
+
+/* ---- semop ------------------------------------------------------------------------------- */
+
+/* Takes a queued request back, or its result when it has ended: 0 or -errno, else `reason`. */
+static int take_back(struct thread_block *tb, struct sleep *s, int reason)
+{
+	struct caller *c = &tb->caller;
+
+	for (;;) {
+		bool left;
+		int rc;
+
+		section_enter(tb);
+		if (s->settled) {
+			section_leave(tb);
+			return s->result;
+		}
+		rc = sem_leave(c, &left);
+		if (rc == OUTCOME_BUSY) {
+			section_leave(tb);
+			(void)wait_busy(tb);
+			continue;
+		}
+		s->result = left ? reason : sem_wait_result(c);
+		s->settled = true;
+		tb->sleep = NULL;
+		if (c->owed)
+			rlock_settle(c);
+		section_leave(tb);
+		return rc < 0 ? rc : s->result;
+	}
+}
+
+void thread_leave_sleep(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+	struct sleep *s = tb->sleep;
+	bool left = false;
+	int rc = OUTCOME_BUSY;
+
+	section_enter(tb);
+	for (int tries = 0; tries < 50 && rc == OUTCOME_BUSY; tries++) {
+		rc = sem_leave(c, &left);
+		if (rc == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+	}
+	if (c->owed)
+		rlock_settle(c);
+	if (rc == OUTCOME_BUSY) {
+		/* Its owner is stopped, say: the handler must run all the same. */
+		tb->stale = true;
+		s->result = -EINTR;
+	} else {
+		s->result = left ? -EINTR : sem_wait_result(c);
+	}
+	s->settled = true;
+	tb->sleep = NULL;
+	section_leave(tb);
+}
+
+/* The request is queued and tb->sleep says so. Outside a section. */
+static int sleep_until_ended(struct thread_block *tb, struct sleep *s, int id,
+			     const struct timespec *deadline)
+{
+	int rc;
+
+	bury_holders(tb, id);
+	rc = wait_asleep(tb, s, sem_wait_word(&tb->caller), deadline);
+	return take_back(tb, s, rc == -ETIMEDOUT ? -EAGAIN : -EINTR);
+}
+
+static int run_semop(struct thread_block *tb, struct sem_request *rq,
+		     const struct timespec *deadline)
+{
+	struct caller *c = &tb->caller;
+	bool spun = false, looked = false;
+	uint32_t slot = (uint32_t)rq->id % (sizeof(tb->undo) / sizeof(tb->undo[0]));
+	int rc;
+
+	for (;;) {
+		struct sleep sleep = {0};
+
+		enter(tb);
+		rq->now = time(NULL);
+		rq->may_queue = spun;
+		rq->undo_hint = tb->undo[slot].id == rq->id ? tb->undo[slot].ref : 0;
+		rc = sem_op(c, rq);
+		if (rq->undo_hint) {
+			tb->undo[slot].id = rq->id;
+			tb->undo[slot].ref = rq->undo_hint;
+		}
+		if (rc == OUTCOME_SLEEP) {
+			tb->sleep = &sleep;
+			if (c->owed)
+				rlock_settle(c);
+			section_leave(tb);
+			return sleep_until_ended(tb, &sleep, rq->id, deadline);
+		}
+		if (rc == OUTCOME_BUSY) {
+			section_leave(tb);
+			if (!wait_busy(tb))
+				spun = true;
+			continue;
+		}
+		if (rc == -EAGAIN && !looked) {
+			looked = true;
+			section_leave(tb);
+			if (bury_holders(tb, rq->id))
+				continue;
+			section_enter(tb);
+		}
+		break;
+	}
+	(void)again(tb, rc);
+	return rc;
+}
+
+static int copy_in(struct thread_block *tb, void *to, const void *user, size_t n)
+{
+	int rc;
+
+	section_enter(tb);
+	rc = tb->caller.ops->copy_in(&tb->caller, to, user, n);
+	section_leave(tb);
+	return rc;
+}
+
+static int copy_out(struct thread_block *tb, void *user, const void *from, size_t n)
+{
+	int rc;
+
+	section_enter(tb);
+	rc = tb->caller.ops->copy_out(&tb->caller, user, from, n);
+	section_leave(tb);
+	return rc;
+}
+
+/* The operations are in ops, which is this call's own: starting over needs no second copy. */
+static int checked_semop(struct thread_block *tb, int id, const struct semop_shm *ops, size_t nsops,
+			 const struct timespec *relative)
+{
+	struct sem_request rq = {.id = id, .ops = ops, .nsops = (uint32_t)nsops};
+	struct timespec deadline;
+
+	if (nsops == 0 || id < 0)
+		return -EINVAL;
+	if (!relative)
+		return run_semop(tb, &rq, NULL);
+	if (relative->tv_sec < 0 || relative->tv_nsec < 0 || relative->tv_nsec > 999999999)
+		return -EINVAL;
+	deadline = wait_deadline(relative->tv_sec > INT64_MAX / 1000000000 - 1
+					 ? INT64_MAX
+					 : relative->tv_sec * 1000000000ll + relative->tv_nsec);
+	return run_semop(tb, &rq, &deadline);
+}
+
+/* More operations than a frame should hold, which may lie on a signal stack. */
+static int large_semop(struct thread_block *tb, int id, const struct sembuf *user, size_t nsops,
+		       const struct timespec *relative)
+{
+	size_t bytes = nsops * sizeof(struct semop_shm);
+	long p = sys_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (p < 0 && p > -4096)
+		return -ENOMEM;
+	rc = copy_in(tb, (void *)p, user, bytes);
+	if (rc == 0)
+		rc = checked_semop(tb, id, (const struct semop_shm *)p, nsops, relative);
+	sys_call(SYS_munmap, p, (long)bytes, 0, 0, 0, 0);
+	return rc;
+}
+
+long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec *timeout)
+{
+	struct semop_shm ops[OPS_ON_STACK];
+	struct timespec relative;
+	int error = 0, rc = 0;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return error;
+	if (timeout) {
+		rc = copy_in(tb, &relative, timeout, sizeof(relative));
+		if (rc < 0)
+			return rc;
+		timeout = &relative;
+	}
+	if (nsops > region_header(tb->caller.base)->limits.semopm)
+		return -E2BIG;
+	if (nsops > OPS_ON_STACK)
+		return large_semop(tb, id, sops, nsops, timeout);
+	rc = nsops ? copy_in(tb, ops, sops, nsops * sizeof(*ops)) : 0;
+	return rc < 0 ? rc : checked_semop(tb, id, ops, nsops, timeout);
+}
+
+/* ---- semctl ------------------------------------------------------------------------------ */
+
+static int info(struct thread_block *tb, int cmd, void *user)
+{
+	const unsigned char *base = tb->caller.base;
+	const struct header_shm *h = region_header(base);
+	struct seminfo s = {
+		.semmap = INFO_SEMMNS,
+		.semmni = (int)h->limits.semmni,
+		.semmns = (int)h->limits.semmns,
+		.semmnu = INFO_SEMMNS,
+		.semmsl = (int)h->limits.semmsl,
+		.semopm = (int)h->limits.semopm,
+		.semume = INFO_SEMUME,
+		.semusz = INFO_SEMUSZ,
+		.semvmx = INFO_SEMVMX,
+		.semaem = INFO_SEMVMX,
+	};
+	int highest = ids_highest(base, FAMILY_SEM), rc;
+
+	if (cmd == SEM_INFO) {
+		s.semusz = (int)h->table[FAMILY_SEM].in_use;
+		s.semaem = (int)h->table[FAMILY_SEM].total;
+	}
+	rc = copy_out(tb, user, &s, sizeof(s));
+	return rc < 0 ? rc : highest < 0 ? 0 : highest;
+}
+
+static int stat_set(struct thread_block *tb, int id, int cmd, void *user)
+{
+	struct semid_ds ds;
+	struct sem_status st;
+	int rc;
+
+	if (cmd == IPC_STAT)
+		bury_holders(tb, id);
+	do {
+		enter(tb);
+		rc = sem_stat(&tb->caller, id, cmd != IPC_STAT, cmd == SEM_STAT_ANY, &st);
+	} while (again(tb, rc));
+	if (rc < 0)
+		return rc;
+	memset(&ds, 0, sizeof(ds));
+	ds.sem_perm.__key = st.object.key;
+	ds.sem_perm.uid = st.object.uid;
+	ds.sem_perm.gid = st.object.gid;
+	ds.sem_perm.cuid = st.object.cuid;
+	ds.sem_perm.cgid = st.object.cgid;
+	ds.sem_perm.mode = (unsigned short)st.object.mode;
+	ds.sem_perm.__seq = (unsigned short)(st.id >> OBJECT_SHIFT);
+	ds.sem_otime = st.otime;
+	ds.sem_ctime = st.object.ctime;
+	ds.sem_nsems = st.nsems;
+	rc = copy_out(tb, user, &ds, sizeof(ds));
+	return rc < 0 ? rc : cmd == IPC_STAT ? 0 : st.id;
+}
+
+static int set_owner(struct thread_block *tb, int id, const void *user)
+{
+	struct semid_ds ds;
+	int rc = copy_in(tb, &ds, user, sizeof(ds));
+
+	if (rc < 0)
+		return rc;
+	do {
+		enter(tb);
+		rc = sem_set_owner(&tb->caller, id, ds.sem_perm.uid, ds.sem_perm.gid,
+				   ds.sem_perm.mode, time(NULL));
+	} while (again(tb, rc));
+	return rc;
+}
+
+static int remove_set(struct thread_block *tb, int id)
+{
+	int rc;
+
+	do {
+		enter(tb);
+		rc = sem_remove(&tb->caller, id);
+		if (rc == OUTCOME_DONE)
+			settle_leftovers(tb); /* gives the memory back */
+	} while (again(tb, rc));
+	return rc;
+}
+
+static int get_one(struct thread_block *tb, int id, int semnum, enum sem_get_what what)
+{
+	int32_t value = 0;
+	int rc;
+
+	bury_holders(tb, id);
+	do {
+		enter(tb);
+		rc = sem_get_one(&tb->caller, id, semnum, what, &value);
+	} while (again(tb, rc));
+	return rc < 0 ? rc : value;
+}
+
+static int set_one(struct thread_block *tb, int id, int semnum, int value)
+{
+	int rc;
+
+	do {
+		enter(tb);
+		rc = sem_set_one(&tb->caller, id, semnum, value, time(NULL));
+	} while (again(tb, rc));
+	return rc;
+}
+
+static int get_all(struct thread_block *tb, int id, uint16_t *user)
+{
+	int rc;
+
+	bury_holders(tb, id);
+	do {
+		enter(tb);
+		rc = sem_get_all(&tb->caller, id, user);
+	} while (again(tb, rc));
+	return rc;
+}
+
+static int set_all(struct thread_block *tb, int id, const uint16_t *user)
+{
+	int rc;
+
+	do {
+		enter(tb);
+		rc = sem_set_all(&tb->caller, id, user, time(NULL));
+	} while (again(tb, rc));
+	return rc;
+}
+
+long call_semctl(int id, int semnum, int cmd, unsigned long arg)
+{
+	int error = 0;
+	struct thread_block *tb = session_thread(&error);
+	void *user = (void *)arg;
+
+	if (!tb)
+		return error;
+	if (id < 0)
+		return -EINVAL;
+	switch (cmd) {
+	case IPC_INFO:
+	case SEM_INFO:
+		return info(tb, cmd, user);
+	case IPC_STAT:
+	case SEM_STAT:
+	case SEM_STAT_ANY:
+		return stat_set(tb, id, cmd, user);
+	case IPC_SET:
+		return set_owner(tb, id, user);
+	case IPC_RMID:
+		return remove_set(tb, id);
+	case GETVAL:
+		return get_one(tb, id, semnum, SEM_GET_VALUE);
+	case GETPID:
+		return get_one(tb, id, semnum, SEM_GET_PID);
+	case GETNCNT:
+		return get_one(tb, id, semnum, SEM_GET_NCNT);
+	case GETZCNT:
+		return get_one(tb, id, semnum, SEM_GET_ZCNT);
+	case SETVAL:
+		return set_one(tb, id, semnum, (int)arg);
+	case GETALL:
+		return get_all(tb, id, user);
+	case SETALL:
+		return set_all(tb, id, user);
+	default:
+		return -EINVAL;
+	}
+}

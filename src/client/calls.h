@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls as programs make them, returning the result or -errno (the preload sets errno). They
+ * block where Linux blocks. Safe in threads, in signal handlers and after fork; structures are the
+ * C library's (as of 64-bit Linux, where they are also the kernel's).
+ *
+ * semget(2), semop(2), semctl(2), and SVr4/POSIX.1-2017 as Linux reads them; the errno values are
+ * those of the manual pages, and additionally ENOTRECOVERABLE when the region is damaged, EACCES
+ * or another errno of open(2) when the namespace cannot be entered (reported once on stderr).
+ */
+#ifndef USYSV_CLIENT_CALLS_H
+#define USYSV_CLIENT_CALLS_H
+
+#include <stddef.h>
+#include <sys/ipc.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct sembuf;
+
+long call_semget(key_t key, int nsems, int flags);
+/* timed: semtimedop(2) with this time-out (user memory; null: none). */
+long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec *timeout);
+/* arg: what the variadic argument held, as the kernel sees union semun. */
+long call_semctl(int id, int semnum, int cmd, unsigned long arg);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Life words.
+ *
+ * A thread's robust list is walked by the kernel at its death: SIGKILL, exit, exec, before a parent
+ * can see the death. Each word on it that holds the thread's id is marked FUTEX_OWNER_DIED. So a
+ * look at a word tells whether its thread lives, with no system call.
+ *
+ * The list's nodes hold pointers of this process, which have no place in shared memory. The kernel
+ * only knows the distance between node and word, fixed by the C library for its mutexes. So two
+ * pages are mapped side by side: first the page of the region at whose end the life words of a
+ * group lie, then a private one; the word is in the one, the node in the other. The private page
+ * also holds the thread's block: it is wiped on fork, so that a child reads "not registered".
+ *
+ *   LIFE_P1  life word
+ *    word      32-bit word at the end of a group's page
+ *    states    tid (with FUTEX_WAITERS while somebody waits for the death) > OWNER_DIED > tid of
+ *              the next thread in the slot
+ *    writers   the thread, once; the kernel; whoever waits adds FUTEX_WAITERS by CAS
+ *    order     R of procs_enter_thread pairs with A of the reader
+ *    stale-ok  not marked although the thread is gone (its list was replaced or damaged): patient
+ *              callers also ask for the image's token and for the thread's id
+ *    death     marked by the kernel; that is what it is for
+ *    progress  wait-free
+ *    tests     unit/life
+ */
+#include "client/life.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/atomic.h"
+#include "base/sys.h"
+#include "core/region.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* As the C library lays its list out; the node of a mutex has `prev` right before `next`. Where the
+ * words can lie decides where the nodes are: not always aligned. */
+struct node {
+	uintptr_t prev;
+	uintptr_t next;
+} __attribute__((packed, aligned(4)));
+
+static bool is_error(long r)
+{
+	return r < 0 && r > -4096;
+}
+
+/* The page of the region twice more, then a private page. */
+static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
+{
+	long pair = sys_call(SYS_mmap, 0, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long first;
+
+	if (is_error(pair))
+		return (int)pair;
+	first = sys_call(SYS_mremap, (long)(base + page_off), 0, PAGE_BYTES,
+			 MREMAP_MAYMOVE | MREMAP_FIXED, pair, 0);
+	if (is_error(first)) {
+		sys_call(SYS_munmap, pair, 2 * PAGE_BYTES, 0, 0, 0, 0);
+		return (int)first;
+	}
+	sys_call(SYS_madvise, pair, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
+	sys_call(SYS_madvise, pair + PAGE_BYTES, PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0);
+	*ret = (unsigned char *)pair;
+	return 0;
+}
+
+/* At the head of the list, as the C library does it; one store puts it there. */
+static void link_node(struct robust_list_head *head, struct node *node)
+{
+	uintptr_t next = (uintptr_t)head->list.next;
+
+	node->prev = (uintptr_t)&head->list;
+	node->next = next;
+	crash_barrier();
+	if ((next & ~(uintptr_t)1) != (uintptr_t)&head->list) {
+		uintptr_t here = (uintptr_t)node + offsetof(struct node, next);
+
+		memcpy((void *)((next & ~(uintptr_t)1) - sizeof(uintptr_t)), &here, sizeof(here));
+	}
+	head->list.next = (struct robust_list *)(void *)((unsigned char *)node + offsetof(struct node, next));
+	crash_barrier();
+}
+
+int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private)
+{
+	struct robust_list_head *head = NULL;
+	size_t length = 0;
+	unsigned char *pair;
+	uint64_t page = group_off(thread_ix / GROUP_SPAN);
+	uintptr_t word, node;
+	int rc = map_pair(base, page, &pair);
+
+	if (rc < 0)
+		return rc;
+	rc = (int)sys_call(SYS_get_robust_list, 0, (long)&head, (long)&length, 0, 0, 0);
+	word = (uintptr_t)pair + (life_off(thread_ix) - page);
+	*ret_private = pair + PAGE_BYTES;
+	if (rc < 0)
+		return 0; /* forbidden (seccomp): deaths are found by the image's token */
+	if (!head) {
+		/* No list yet: one of ours, with the same distances. */
+		head = (struct robust_list_head *)(void *)(pair + PAGE_BYTES + 40);
+		head->list.next = &head->list;
+		head->futex_offset = -32;
+		head->list_op_pending = NULL;
+		(void)sys_call(SYS_set_robust_list, (long)head, sizeof(*head), 0, 0, 0, 0);
+	}
+	node = word - (uintptr_t)head->futex_offset - sizeof(uintptr_t);
+	if (node < (uintptr_t)pair + PAGE_BYTES ||
+	    node + sizeof(struct node) > (uintptr_t)pair + PAGE_BYTES + 40)
+		return 0; /* a C library with other distances: as above */
+	link_node(head, (struct node *)node);
+	return 0;
+}
+
+void life_unmap(void *private_memory)
+{
+	sys_call(SYS_munmap, (long)((unsigned char *)private_memory - PAGE_BYTES), 2 * PAGE_BYTES,
+		 0, 0, 0, 0);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/* The reaper's office; the protocol OFFICE_P1 is in the header. */
+#include "client/office.h"
+
+#include <stddef.h>
+
+#include "base/atomic.h"
+#include "base/ident.h"
+#include "core/region.h"
+
+/* The process slot of the reaper that the link names; null: it names none. */
+static const struct proc_shm *reaper_of(const unsigned char *base, uint32_t link)
+{
+	const struct thread_shm *t = link ? region_thread(base, link - 1) : NULL;
+	const struct proc_shm *p;
+
+	/* OFFICE_P1/A */
+	if (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1))
+		return NULL;
+	p = region_proc(base, t->proc_ix);
+	/* OFFICE_P1/A */
+	if (!p || load_acquire(&p->state) != PROC_LIVE || !(load_acquire(&p->flags) & PROC_REAPER))
+		return NULL;
+	return p;
+}
+
+static bool in_office(struct caller *c, uint32_t link)
+{
+	if (!reaper_of(c->base, link))
+		return false;
+	return link - 1 == c->thread_ix || !c->ops->is_dead(c, link - 1, true);
+}
+
+bool office_held(struct caller *c)
+{
+	/* OFFICE_P1/A */
+	return in_office(c, load_acquire(&region_header(c->base)->reaper_link));
+}
+
+bool office_take(struct caller *c)
+{
+	uint32_t *word = &region_header(c->base)->reaper_link;
+	uint32_t link = load_acquire(word); /* OFFICE_P1/A */
+
+	if (link == c->thread_ix + 1)
+		return true;
+	if (in_office(c, link))
+		return false;
+	return cas(word, &link, c->thread_ix + 1); /* OFFICE_P1/AR */
+}
+
+void office_leave(struct caller *c)
+{
+	uint32_t link = c->thread_ix + 1;
+
+	/* OFFICE_P1/R */
+	(void)cas(&region_header(c->base)->reaper_link, &link, 0); /* false: it was not ours */
+}
+
+uint32_t office_pid(const unsigned char *base)
+{
+	/* OFFICE_P1/A */
+	const struct proc_shm *p = reaper_of(base, load_acquire(&region_header(base)->reaper_link));
+
+	if (!p)
+		return 0;
+	switch (ident_process((pid_t)p->pid, p->start)) {
+	case IDENT_GONE:
+	case IDENT_EXITING:
+		return 0;
+	default:
+		return p->pid;
+	}
+}

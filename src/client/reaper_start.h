@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starts usysvd for a namespace, from inside any program, without the program noticing: no
+ * SIGCHLD, no child to wait for, no descriptor, no handler of fork.
+ */
+#ifndef USYSV_CLIENT_REAPER_START_H
+#define USYSV_CLIENT_REAPER_START_H
+
+struct namespace_place;
+
+/*
+ * Starts usysvd, which takes the office if it is vacant (else it leaves at once). Not more often
+ * than every two seconds a process: -EAGAIN then. -ENOENT: usysvd is not found; -EOPNOTSUPP: the
+ * caller is process 1 of its pid namespace, whose child every orphan becomes. Returns before
+ * usysvd is in office. Blocks for some milliseconds; holds nothing; leaves errno alone. [signal]
+ */
+int reaper_start(const struct namespace_place *place);
+
+#endif

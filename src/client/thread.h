@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library keeps of one thread, in private memory that a forked child finds wiped: there
+ * `ready` reads 0, and "forked since" and "never registered" are one slow path, at no cost.
+ *
+ * Sections: between section_enter() and section_leave() the thread's own signal handlers must not
+ * run, for they may call any operation of the library. Entering costs an increment; the preload
+ * wraps handlers, and one that finds depth > 0 is put off to the end of the section.
+ */
+#ifndef USYSV_CLIENT_THREAD_H
+#define USYSV_CLIENT_THREAD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "core/caller.h"
+
+#define THREAD_SIGNALS 8
+
+/* A call that sleeps, in the frame of the call. Settled by the call itself or, when a handler is
+ * about to run, by thread_leave_sleep(): then the handler may use the thread's waiter again, or
+ * never return. */
+struct sleep {
+	bool settled;
+	int result; /* 0 or -errno once settled */
+};
+
+struct thread_block {
+	uint32_t ready; /* 1: registered, everything below is valid */
+	uint32_t depth; /* sections entered */
+	uint32_t masked; /* signals wait in cap[]: flush at the end of the section */
+	uint32_t probe;	 /* SIGSEGV or SIGBUS is blocked here: probe user memory before copying */
+	struct sleep *sleep; /* the call that sleeps; null: none */
+	bool stale; /* a handler ran although the waiter could not be taken back in time: the
+		     * next entry settles it first */
+	struct caller caller;
+	/* Found last: undo records by set, see calls.c */
+	struct {
+		int32_t id;
+		uint32_t ref;
+	} undo[8];
+	uint32_t spin_skip, spin_backoff; /* adaptive spinning */
+	/* for preload/signals.c alone */
+	sigset_t saved_mask;
+	uint32_t cap_count;
+	siginfo_t cap[THREAD_SIGNALS];
+};
+
+/* Null before the thread's first call. Initial-exec: one load. */
+extern __thread struct thread_block *thread_self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Delivers what was put off; set by the preload, null in programs without it. */
+extern void (*thread_flush_signals)(struct thread_block *tb);
+
+static inline void section_enter(struct thread_block *tb)
+{
+	tb->depth++;
+	crash_barrier();
+}
+
+static inline void section_leave(struct thread_block *tb)
+{
+	crash_barrier();
+	if (--tb->depth == 0 && tb->masked)
+		thread_flush_signals(tb);
+}
+
+/*
+ * Called by the wrapper of a handler that interrupted a sleep, outside any section, before the
+ * handler runs: ends the sleep (success wins over the signal), waiting a bounded time for the
+ * object's lock. Async-signal-safe.
+ */
+void thread_leave_sleep(struct thread_block *tb);
+
+#endif

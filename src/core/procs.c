@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The registry.
+ *
+ *   REG_P2  process slot and groups
+ *    word      proc_shm.state, owner words of the groups {generation, process index + 1}
+ *    states    state FREE > LIVE > FREE. Owner 0 > process > 0
+ *    writers   FREE > LIVE: who holds the kernel's token of that index. LIVE > FREE: who has
+ *              claimed the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the
+ *              last thread of the group, CAS
+ *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
+ *    stale-ok  a LIVE slot whose process is gone: to be buried
+ *    death     before LIVE: the slot is free, the token too. A group taken, no thread in it: its
+ *              owner's burial gives it back
+ *    progress  lock-free
+ *    tests     unit/procs
+ */
+#include "core/procs.h"
+
+#include <errno.h>
+
+#include "core/region.h"
+
+int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), void *context,
+		  uint32_t *ret_ix)
+{
+	struct header_shm *h = region_header(base);
+
+	for (uint32_t ix = 0; ix < PROC_CAPACITY; ix++) {
+		struct proc_shm *p;
+		int rc = region_grow(base, &h->proc_hi, PROCS_OFF, sizeof(*p), PROC_CAPACITY, ix);
+
+		if (rc < 0)
+			return rc;
+		p = region_proc(base, ix);
+		if (load_acquire(&p->state) != PROC_FREE || !own(context, ix)) /* REG_P2/A */
+			continue;
+		if (load_acquire(&p->state) == PROC_FREE) { /* REG_P2/A: still, with the token */
+			*ret_ix = ix;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+static uint32_t next_odd(uint32_t gen)
+{
+	return ((gen + 1) | 1) & 0xffffff;
+}
+
+void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
+		   uint32_t flags)
+{
+	struct proc_shm *p = region_proc(base, ix);
+
+	p->pid = pid;
+	p->start = start;
+	p->pidns = pidns;
+	p->flags = flags;
+	p->undo_ref = 0;
+	p->undo_clock = 0;
+	p->first_thread_link = 0;
+	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(p->claim)), 0, 0)); /* REG_P1/R */
+	store_release(&p->state, PROC_LIVE);					   /* REG_P2/R */
+}
+
+int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
+{
+	uint32_t hi = load_acquire(&region_header(base)->proc_hi); /* REGION_P1/A */
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		const struct proc_shm *p = region_proc(base, ix);
+
+		if (p && load_acquire(&p->state) == PROC_LIVE && p->pid == pid && /* REG_P2/A */
+		    (start == 0 || p->start == start))
+			return (int32_t)ix;
+	}
+	return -1;
+}
+
+void procs_adopt(unsigned char *base, uint32_t ix)
+{
+	struct proc_shm *p = region_proc(base, ix);
+
+	p->first_thread_link = 0;
+	/* Groups of the old image name the old generation; its threads are dead. */
+	store_release(&p->claim,
+		      CLAIM_WORD((CLAIM_GEN(p->claim) + 2) & 0xffffff, 0, 0)); /* REG_P1/R */
+}
+
+static uint64_t owner_word(const unsigned char *base, uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_proc(base, proc_ix);
+
+	return (uint64_t)CLAIM_GEN(load_acquire(&p->claim)) << 32 | (proc_ix + 1); /* REG_P1/A */
+}
+
+int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group)
+{
+	struct header_shm *h = region_header(base);
+	uint64_t mine = owner_word(base, proc_ix);
+
+	for (uint32_t g = 0; g < GROUP_CAPACITY; g++) {
+		uint64_t seen = 0;
+
+		if (g >= load_acquire(&h->group_hi)) { /* REGION_P1/A */
+			int rc = region_populate(base, OWNERS_OFF + (uint64_t)g * 8, 8);
+
+			if (rc == 0)
+				rc = region_grow(base, &h->group_hi, GROUPS_OFF, PAGE_BYTES,
+						 GROUP_CAPACITY, g);
+			if (rc < 0)
+				return rc;
+		}
+		if (cas(region_group_owner(base, g), &seen, mine)) { /* REG_P2/R */
+			*ret_group = g;
+			return 0;
+		}
+	}
+	return -ENOSPC;
+}
+
+void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid)
+{
+	struct thread_shm *t = region_thread(base, thread_ix);
+	struct proc_shm *p = region_proc(base, proc_ix);
+
+	if (p && !p->first_thread_link)
+		p->first_thread_link = thread_ix + 1;
+	t->proc_ix = proc_ix;
+	t->tid = tid;
+	t->held = t->hold = t->owes_wake = t->undo_reserved = 0;
+	t->victim_link = t->victim_proc_link = t->chunk_link = 0;
+	t->op = OP_NONE;
+	store_release(region_life(base, thread_ix), tid); /* LIFE_P1/R */
+	store_release(&t->claim, CLAIM_WORD(next_odd(CLAIM_GEN(t->claim)), 0, 0)); /* REG_P1/R */
+}
+
+bool procs_owns_group(const unsigned char *base, uint32_t proc_ix, uint32_t group)
+{
+	return load_acquire(region_group_owner(base, group)) == owner_word(base, proc_ix); /* REG_P2/A */
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registry: process slots, and threads in groups of five that share a page, at whose end
+ * their life words lie (the kernel's robust list needs them there; client/session.c says why).
+ * Card REG_P1 is in rlock.c, REG_P2 in procs.c.
+ */
+#ifndef USYSV_CORE_PROCS_H
+#define USYSV_CORE_PROCS_H
+
+#include "core/caller.h"
+#include "core/layout.h"
+
+/*
+ * Finds a free process slot that `own` (which takes the kernel's token for it) accepts; 0 or
+ * -ENOMEM, -ENOSPC. The slot is not published yet.
+ */
+int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), void *context,
+		  uint32_t *ret_ix);
+
+/* Publishes it with a new generation. */
+void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
+		   uint32_t flags);
+
+/* The slot of a live record with this pid and start time, or -1: an image that was replaced by
+ * exec left it. */
+int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start);
+
+/* A new image takes over the slot that exec left: new generation, the undo list stays. */
+void procs_adopt(unsigned char *base, uint32_t ix);
+
+/* Takes a free group for the process; 0, -ENOMEM, -ENOSPC. */
+int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group);
+
+/* Puts a thread into a slot of a group that its process owns. */
+void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid);
+
+/* Does the group belong to the present generation of this process slot? */
+bool procs_owns_group(const unsigned char *base, uint32_t proc_ix, uint32_t group);
+
+#endif

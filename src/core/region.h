@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The region as memory: where things are, what may be touched, and growth. Making and opening
+ * the file is region_file.h's; here is only what works on a mapping, whoever made it.
+ *
+ * Every index and reference that was read from the region passes through one of the checked
+ * accessors below: a damaged region then gives null and an error, never an access outside.
+ */
+#ifndef USYSV_CORE_REGION_H
+#define USYSV_CORE_REGION_H
+
+#include <stdbool.h>
+
+#include "base/atomic.h"
+#include "core/caller.h"
+#include "core/layout.h"
+
+static inline struct header_shm *region_header(const unsigned char *base)
+{
+	return (struct header_shm *)(void *)(uintptr_t)(base + HEADER_OFF);
+}
+
+static inline void *region_at(const unsigned char *base, uint64_t off)
+{
+	return (void *)(uintptr_t)(base + off);
+}
+
+static inline uint64_t region_off(const unsigned char *base, const void *p)
+{
+	return (uint64_t)((const unsigned char *)p - base);
+}
+
+/* Slots. The index must be below the published mark; null otherwise. */
+static inline struct proc_shm *region_proc(const unsigned char *base, uint32_t ix)
+{
+	if (ix >= load_acquire(&region_header(base)->proc_hi) || ix >= PROC_CAPACITY)
+		return NULL;
+	return (struct proc_shm *)region_at(base, PROCS_OFF + (uint64_t)ix * sizeof(struct proc_shm));
+}
+
+static inline uint64_t group_off(uint32_t group)
+{
+	return GROUPS_OFF + (uint64_t)group * PAGE_BYTES;
+}
+
+/* Offset of a thread's slot; the index is not checked. */
+static inline uint64_t thread_off(uint32_t ix)
+{
+	return group_off(ix / GROUP_SPAN) + (uint64_t)(ix % GROUP_SPAN) * THREAD_BYTES;
+}
+
+static inline struct thread_shm *region_thread(const unsigned char *base, uint32_t ix)
+{
+	if (ix / GROUP_SPAN >= load_acquire(&region_header(base)->group_hi) ||
+	    ix / GROUP_SPAN >= GROUP_CAPACITY || ix % GROUP_SPAN >= GROUP_THREADS)
+		return NULL;
+	return (struct thread_shm *)region_at(base, thread_off(ix));
+}
+
+/* The calling thread's own slot: its index is this process's knowledge, not the region's. */
+static inline struct thread_shm *region_self(const struct caller *c)
+{
+	return (struct thread_shm *)region_at(c->base, thread_off(c->thread_ix));
+}
+
+static inline uint64_t life_off(uint32_t thread_ix)
+{
+	return group_off(thread_ix / GROUP_SPAN) + LIFE_WORDS_OFF +
+	       (uint64_t)(thread_ix % GROUP_SPAN) * 4;
+}
+
+/* Life word of a thread; null when the index is out of range. */
+static inline uint32_t *region_life(const unsigned char *base, uint32_t ix)
+{
+	return region_thread(base, ix) ? (uint32_t *)region_at(base, life_off(ix)) : NULL;
+}
+
+/* Owner word of a group: process index + 1 in the low half, its generation above; 0 free. */
+static inline uint64_t *region_group_owner(const unsigned char *base, uint32_t group)
+{
+	return (uint64_t *)region_at(base, OWNERS_OFF + (uint64_t)group * 8);
+}
+
+static inline uint64_t object_off(enum family family, uint32_t ix)
+{
+	return OBJECTS_OFF + (uint64_t)family * OBJECTS_BYTES + (uint64_t)ix * OBJECT_SLOT_BYTES;
+}
+
+/* An object's slot; null when no slot of that index exists yet. */
+static inline struct object_shm *region_object(const unsigned char *base, enum family family,
+					       uint32_t ix)
+{
+	if (ix >= load_acquire(&region_header(base)->table[family].hi) || ix >= OBJECT_CAPACITY)
+		return NULL;
+	return (struct object_shm *)region_at(base, object_off(family, ix));
+}
+
+static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)
+{
+	return (struct set_shm *)(void *)region_object(base, FAMILY_SEM, ix);
+}
+
+/*
+ * A block of arena memory; null unless [ref, ref + bytes) lies in chunks that exist. Whether the
+ * block is allocated is the holder's business.
+ */
+void *region_block(const unsigned char *base, uint32_t ref, uint64_t bytes);
+
+/*
+ * Makes the pages of [off, off + bytes) real, so that later stores cannot meet a full file system:
+ * 0 or -ENOMEM (full, or over a memory limit). Needs no descriptor and no path. Idempotent; what
+ * is there already is left alone. Not under a lock.
+ */
+int region_populate(unsigned char *base, uint64_t off, uint64_t bytes);
+
+/* Gives the pages of a range back that nobody reads (message chunks only). */
+void region_punch(unsigned char *base, uint64_t off, uint64_t bytes);
+
+/*
+ * Raises a published mark of fixed-size records so that index `ix` exists: the pages are made
+ * real first. 0, -ENOMEM, -ENOSPC beyond capacity. Any number of threads may do it at once.
+ */
+int region_grow(unsigned char *base, uint32_t *hi, uint64_t range_off, uint32_t record_bytes,
+		uint32_t capacity, uint32_t ix);
+
+/* Writes the header and first pages of a new region into zeroed memory (a fresh mapping). */
+int region_format(unsigned char *base, uint32_t flags, int64_t now);
+
+/* Is this mapping of `size` bytes a region that this build can work with? 0, -EINVAL (foreign or
+ * truncated), -EPROTO (another format or protocol). *ret_why is a short clause for a message. */
+int region_validate(const unsigned char *base, uint64_t size, const char **ret_why);
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Robust lock, and the claim on a dead thread's slot.
+ *
+ * The lock is one word and is never initialised: zero at birth and kept over reuse of the object,
+ * so that a late comer with an old id may lock, see that the object is another, and unlock.
+ * The right to repair is not the lock word (taking it over by CAS is ABA: with one death two
+ * threads are inside) but a claim on the dead owner's slot, tagged with both generations.
+ * Repair acts in the dead owner's name while the word still says so, and then releases it.
+ *
+ * A thread that sleeps on a lock is woken alone. It may then turn to something else (a handler
+ * runs, another lock comes first): so the wake it received is a debt, named in `held` until it
+ * takes the lock or passes the wake on. Recovery pays the debts of the dead.
+ *
+ *   REG_P1  claim of a dead thread
+ *    word      thread_shm.claim (and proc_shm.claim), 64-bit
+ *    states    gen odd, no claimer > gen odd, claimer c (> c' when c is dead) > gen + 1, no claimer
+ *    writers   any live thread, by CAS from the value on which it judged the death
+ *    order     A of the claiming CAS pairs with R of the last claimer's; publishes its repairs
+ *    stale-ok  none: without the generations a claimer steals from a live reuser of the slot
+ *    death     claimer anywhere: the next one judges it dead, repairs the claimer's own lock first,
+ *              then does the same repair again
+ *    progress  lock-free; one claimer at a time acts
+ *    tests     unit/rlock, models/rlock.pml
+ *
+ *   RLOCK_P1  robust lock
+ *    word      rlock_shm: 0 | owner | owner + W
+ *    states    0 > owner > 0; W may be added while owned
+ *    writers   0 > owner: the taker, CAS. owner > 0: the owner, or its claimer when it is dead
+ *    order     A of the taking CAS pairs with R of the releasing exchange; publishes the object
+ *    sleep     futex while owner + W; W is set before; who has slept takes it with W, so that
+ *              nobody who sleeps is forgotten
+ *    stale-ok  W set with nobody asleep: one spare wake. W never clear with a sleeper
+ *    death     before the CAS: the wake passed on. Holding: repair, release, wake. After the
+ *              exchange: wake. Woken and killed: wake passed on, since `held` names the debt
+ *    progress  the caller waits with nothing held; bounded by owners' sections, which touch no
+ *              user memory
+ *    tests     unit/rlock, models/rlock.pml
+ */
+#include "core/rlock.h"
+
+#include <errno.h>
+
+#include "base/futex.h"
+#include "core/region.h"
+
+/* A chain of claimers that died one after the other is followed this far (damage ends here). */
+#define CLAIM_DEPTH 64
+
+static rlock_shm *lock_at(const struct caller *c, uint64_t off)
+{
+	return (rlock_shm *)region_at(c->base, off);
+}
+
+/* Where locks can be: header, process slots, object slots. From the region, so not trusted. */
+static bool is_lock_off(uint64_t off)
+{
+	return off % 4 == 0 && (off < KIB(64) || (off >= PROCS_OFF && off < OWNERS_OFF) ||
+				(off >= OBJECTS_OFF && off < GROUPS_OFF));
+}
+
+int rlock_acquire(struct caller *c, uint64_t off)
+{
+	struct thread_shm *self = region_self(c);
+	rlock_shm *word = lock_at(c, off);
+	uint32_t me = c->thread_ix + 1;
+
+	if (c->owed && c->owed != off)
+		rlock_settle(c);
+	if (self->held && !c->owed)
+		return -EINTR;
+	store_crash(&self->held, (uint32_t)off);
+	for (;;) {
+		uint32_t seen = load_relaxed(word); /* the CAS below decides */
+		uint32_t owner = seen & RLOCK_OWNER;
+
+		if (owner == 0) {
+			uint32_t wait = c->owed == off ? RLOCK_W : 0;
+
+			if (cas(word, &seen, me | (seen & RLOCK_W) | wait)) { /* RLOCK_P1/A */
+				c->owed = 0;
+				return OUTCOME_DONE;
+			}
+			continue;
+		}
+		if (c->ops->is_dead(c, owner - 1, false)) {
+			rlock_recover(c, owner - 1, false);
+			/* Unless another claimer is at it, the word has changed. */
+			if ((load_relaxed(word) & RLOCK_OWNER) != owner) /* a hint, see above */
+				continue;
+		}
+		c->busy = (struct busy){off, seen, owner, BUSY_LOCK};
+		if (!c->owed)
+			store_crash(&self->held, 0);
+		return OUTCOME_BUSY;
+	}
+}
+
+void rlock_release(struct caller *c, uint64_t off)
+{
+	rlock_shm *word = lock_at(c, off);
+	uint32_t old = exchange(word, 0); /* RLOCK_P1/R */
+
+	if (old & RLOCK_W)
+		futex_wake(word, 1);
+	store_crash(&region_self(c)->held, 0);
+}
+
+void rlock_settle(struct caller *c)
+{
+	if (!c->owed)
+		return;
+	futex_wake(lock_at(c, c->owed), 1);
+	c->owed = 0;
+	store_crash(&region_self(c)->held, 0);
+}
+
+bool rlock_announce(struct caller *c)
+{
+	rlock_shm *word = lock_at(c, c->busy.word_off);
+	uint32_t seen = c->busy.value;
+
+	if (c->owed && c->owed != c->busy.word_off)
+		rlock_settle(c);
+	store_crash(&region_self(c)->held, (uint32_t)c->busy.word_off);
+	c->owed = (uint32_t)c->busy.word_off;
+	if (!(seen & RLOCK_W) && !cas(word, &seen, seen | RLOCK_W)) /* RLOCK_P1/R: before the sleep */
+		return false;
+	c->busy.value |= RLOCK_W;
+	return true;
+}
+
+static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth);
+
+static bool claim(struct caller *c, uint32_t dead_ix, bool patient, int depth)
+{
+	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *other;
+	uint64_t seen, mine;
+	uint32_t claimer;
+
+	if (!dead || dead_ix == c->thread_ix || depth > CLAIM_DEPTH)
+		return false;
+	seen = load_acquire(&dead->claim); /* REG_P1/A */
+	if (!(CLAIM_GEN(seen) & 1) || !c->ops->is_dead(c, dead_ix, patient))
+		return false;
+	claimer = CLAIM_CLAIMER(seen);
+	other = claimer ? region_thread(c->base, claimer - 1) : NULL;
+	if (other && other != region_self(c)) {
+		uint32_t gen = CLAIM_GEN(load_acquire(&other->claim)); /* REG_P1/A */
+
+		if ((gen & 0xfffff) == CLAIM_CLAIMER_GEN(seen) && (gen & 1)) {
+			if (!c->ops->is_dead(c, claimer - 1, patient))
+				return false;
+			recover(c, claimer - 1, patient, depth + 1);
+		}
+	}
+	mine = CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
+			  c->thread_ix + 1);
+	return cas(&dead->claim, &seen, mine); /* REG_P1/A */
+}
+
+bool rlock_claim_dead(struct caller *c, uint32_t dead_ix, bool patient)
+{
+	return claim(c, dead_ix, patient, 0);
+}
+
+void rlock_unclaim(struct caller *c, uint32_t dead_ix)
+{
+	struct thread_shm *dead = region_thread(c->base, dead_ix);
+
+	store_release(&dead->claim, CLAIM_WORD(CLAIM_GEN(dead->claim), 0, 0)); /* REG_P1/R */
+}
+
+static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth)
+{
+	struct thread_shm *dead;
+	uint32_t off;
+
+	if (!claim(c, dead_ix, patient, depth))
+		return;
+	dead = region_thread(c->base, dead_ix);
+	off = dead->held;
+	if (off && is_lock_off(off)) {
+		rlock_shm *word = lock_at(c, off);
+
+		if ((load_acquire(word) & RLOCK_OWNER) == dead_ix + 1) { /* RLOCK_P1/A */
+			c->ops->repair(c, dead_ix, off);
+			exchange(word, 0); /* RLOCK_P1/R */
+		} else {
+			c->ops->repair(c, dead_ix, 0);
+		}
+		futex_wake(word, 1);
+	} else {
+		c->ops->repair(c, dead_ix, 0);
+	}
+	store_crash(&dead->held, 0);
+	rlock_unclaim(c, dead_ix);
+}
+
+void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient)
+{
+	recover(c, dead_ix, patient, 0);
+}

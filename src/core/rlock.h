@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Robust lock and the claim on a dead thread's slot. The protocol cards are in rlock.c.
+ *
+ * A thread holds at most one lock, so repairing one never needs another. Nothing here sleeps: a
+ * lock that somebody alive holds is OUTCOME_BUSY, and the client waits on it with nothing held.
+ */
+#ifndef USYSV_CORE_RLOCK_H
+#define USYSV_CORE_RLOCK_H
+
+#include "core/caller.h"
+#include "core/layout.h"
+
+/*
+ * Takes the lock at `off` (below 4 GiB). OUTCOME_DONE: held. OUTCOME_BUSY: c->busy says what to
+ * wait for. -EINTR: this very thread has it, interrupted by a handler that the library could not
+ * defer. A dead owner's work is repaired on the way (c->ops->repair).
+ */
+int rlock_acquire(struct caller *c, uint64_t off);
+
+/* Releases the lock that c's thread holds, and wakes one waiter if there may be one. */
+void rlock_release(struct caller *c, uint64_t off);
+
+/* Pays the wake that this thread owes on a lock it slept on but did not take; none: nothing. */
+void rlock_settle(struct caller *c);
+
+/*
+ * Client, before sleeping on a busy lock: names the debt and sets the waiters bit. True: sleep
+ * while the word holds c->busy.value (now with the bit). False: the lock changed, try again.
+ */
+bool rlock_announce(struct caller *c);
+
+/*
+ * Claims the slot of a dead thread, finishing a dead claimer of it first. True: c may act in the
+ * dead thread's name until rlock_unclaim(); false: it lives, is free, or somebody else acts.
+ */
+bool rlock_claim_dead(struct caller *c, uint32_t dead_ix, bool patient);
+void rlock_unclaim(struct caller *c, uint32_t dead_ix);
+
+/* Phase 1 for a dead thread: repairs and releases its lock, passes on its wake. Takes no lock. */
+void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient);
+
+#endif

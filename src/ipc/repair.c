@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What is done about the dead: a table of families for what lies behind a lock, then burial.
+ *
+ *   BURY_P1  burial of a thread
+ *    word      thread_shm.claim (REG_P1)
+ *    states    odd, unclaimed > odd, claimed > even
+ *    writers   whoever claims the dead thread's slot
+ *    order     REG_P1
+ *    stale-ok  names of blocks that are free already (ARENA_P1)
+ *    death     the burier names its victim before it frees anything in the victim's name fields;
+ *              who buries the burier buries that victim first. Every step may be done again
+ *    progress  takes locks, one at a time, with nothing held; busy ends it, to be tried again
+ *    tests     unit/repair
+ */
+#include "ipc/repair.h"
+
+#include <errno.h>
+
+#include "core/arena.h"
+#include "core/ids.h"
+#include "core/procs.h"
+#include "core/region.h"
+#include "core/rlock.h"
+#include "ipc/sem.h"
+
+#define BURY_DEPTH 64
+
+static const struct family_ops {
+	void (*repair_object)(struct caller *c, uint32_t dead_ix, uint32_t ix);
+	void (*created)(struct caller *c, uint32_t thread_ix);
+	uint64_t (*total)(const unsigned char *base, uint32_t ix);
+	int (*bury_thread)(struct caller *c, uint32_t dead_ix);
+	int (*purge)(struct caller *c, uint32_t thread_ix);
+} families[FAMILY_COUNT] = {
+	[FAMILY_SEM] = {sem_repair_set, sem_created, sem_total, sem_bury_thread, sem_purge},
+};
+
+/* ---- Phase 1 ----------------------------------------------------------------------------- */
+
+static void repair_object(struct caller *c, uint32_t dead_ix, uint64_t off)
+{
+	uint32_t family = (uint32_t)((off - OBJECTS_OFF) / OBJECTS_BYTES);
+	uint32_t ix = (uint32_t)((off - OBJECTS_OFF) % OBJECTS_BYTES / OBJECT_SLOT_BYTES);
+
+	if (family < FAMILY_COUNT && families[family].repair_object &&
+	    ids_object_lock((enum family)family, ix) == off)
+		families[family].repair_object(c, dead_ix, ix);
+}
+
+static void repair_table(struct caller *c, uint32_t dead_ix, enum family family)
+{
+	struct thread_shm *dead = region_thread(c->base, dead_ix);
+
+	if (!families[family].total)
+		return;
+	if (ids_repair(c, dead_ix, family, families[family].total))
+		families[family].created(c, dead_ix);
+	if (dead->op == OP_CREATE)
+		store_crash(&dead->op, OP_NONE);
+}
+
+void repair_lock(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
+{
+	sem_recover_holds(c, dead_ix);
+	if (lock_off == 0)
+		return;
+	for (int f = 0; f < FAMILY_COUNT; f++)
+		if (lock_off == ids_table_lock((enum family)f))
+			repair_table(c, dead_ix, (enum family)f);
+	if (arena_owns_lock(lock_off))
+		arena_repair(c, dead_ix, lock_off);
+	else if (lock_off >= PROCS_OFF && lock_off < OWNERS_OFF)
+		sem_undo_repair(c, dead_ix,
+				(uint32_t)((lock_off - PROCS_OFF) / sizeof(struct proc_shm)));
+	else if (lock_off >= OBJECTS_OFF && lock_off < GROUPS_OFF)
+		repair_object(c, dead_ix, lock_off);
+}
+
+/* ---- Burial of threads ------------------------------------------------------------------- */
+
+static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth);
+
+/* The record that a dead burier took out of a process's list, or was about to. */
+static void finish_undo_pop(struct caller *c, struct thread_shm *t)
+{
+	struct proc_shm *p =
+		t->victim_proc_link ? region_proc(c->base, t->victim_proc_link - 1) : NULL;
+
+	if (p && p->undo_ref && p->undo_ref == t->name_ref[NAME_FLY]) {
+		struct undo_shm *u = region_block(c->base, p->undo_ref, sizeof(*u));
+
+		store_crash(&p->undo_ref, u ? u->next_in_proc_ref : 0);
+	}
+	store_crash(&t->victim_proc_link, 0);
+}
+
+/* All that a dead thread left, under its claim. */
+static int clear_thread(struct caller *c, uint32_t ix)
+{
+	struct thread_shm *t = region_thread(c->base, ix);
+	int rc = OUTCOME_DONE;
+
+	finish_undo_pop(c, t);
+	for (int f = 0; f < FAMILY_COUNT && rc == OUTCOME_DONE; f++) {
+		if (families[f].bury_thread)
+			rc = families[f].bury_thread(c, ix);
+		if (rc == OUTCOME_DONE && families[f].purge)
+			rc = families[f].purge(c, ix);
+	}
+	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
+		rc = arena_give_of(c, ix, (enum name)n);
+	return rc;
+}
+
+static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
+{
+	struct thread_shm *self = region_self(c), *t = region_thread(c->base, ix);
+	uint32_t before;
+	int rc;
+
+	if (!t || depth > BURY_DEPTH)
+		return 0;
+	if (!(CLAIM_GEN(load_acquire(&t->claim)) & 1)) /* REG_P1/A */
+		return 1;
+	if (ix == c->thread_ix || !c->ops->is_dead(c, ix, patient))
+		return 0;
+	rlock_recover(c, ix, patient);
+	if (t->victim_link && t->victim_link != ix + 1) {
+		rc = bury_thread(c, t->victim_link - 1, patient, depth + 1);
+		if (rc == OUTCOME_BUSY + 1 || rc < 0)
+			return rc;
+	}
+	if (!rlock_claim_dead(c, ix, patient))
+		return 0;
+	before = self->victim_link; /* an outer burial of this thread's, by recursion */
+	store_crash(&self->victim_link, ix + 1);
+	rc = clear_thread(c, ix);
+	store_crash(&self->victim_link, before);
+	if (rc != OUTCOME_DONE) {
+		rlock_unclaim(c, ix);
+		return rc == OUTCOME_BUSY ? OUTCOME_BUSY + 1 : rc;
+	}
+	store_crash(&t->victim_link, 0);
+	store_crash(&t->hold, 0);
+	store_release(&t->claim, CLAIM_WORD(CLAIM_GEN(t->claim) + 1, 0, 0)); /* REG_P1/R */
+	return 1;
+}
+
+int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient)
+{
+	return bury_thread(c, thread_ix, patient, 0);
+}
+
+/* ---- Burial of processes ----------------------------------------------------------------- */
+
+/* Claims a process slot; a dead claimer of it is buried first. */
+static bool claim_process(struct caller *c, struct proc_shm *p)
+{
+	uint64_t seen = load_acquire(&p->claim); /* REG_P1/A */
+	uint32_t claimer = CLAIM_CLAIMER(seen);
+	struct thread_shm *other = claimer ? region_thread(c->base, claimer - 1) : NULL;
+
+	if (!(CLAIM_GEN(seen) & 1) || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
+		return false;
+	if (other && other != region_self(c) &&
+	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) == CLAIM_CLAIMER_GEN(seen)) { /* REG_P1/A */
+		if (bury_thread(c, claimer - 1, false, 0) != 1)
+			return false;
+	}
+	return cas(&p->claim, &seen,
+		   CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
+			      c->thread_ix + 1)); /* REG_P1/A */
+}
+
+static void unclaim_process(struct proc_shm *p, bool free_slot)
+{
+	uint32_t gen = CLAIM_GEN(p->claim);
+
+	if (free_slot)
+		store_release(&p->state, PROC_FREE); /* REG_P2/R */
+	store_release(&p->claim, CLAIM_WORD(free_slot ? gen + 1 : gen, 0, 0)); /* REG_P1/R */
+}
+
+/*
+ * Buries the dead threads of a group; true when nobody is left in it. An owner that is the present
+ * generation of a live process keeps its empty groups, unless `give_back`.
+ */
+static bool clear_group(struct caller *c, uint32_t group, bool give_back, int *ret_busy)
+{
+	uint64_t owner = load_acquire(region_group_owner(c->base, group)); /* REG_P2/A */
+	bool empty = true;
+
+	for (uint32_t k = 0; owner && k < GROUP_THREADS; k++) {
+		uint32_t ix = group * GROUP_SPAN + k;
+		int rc;
+
+		if (!(CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1)) /* REG_P1/A */
+			continue;
+		rc = bury_thread(c, ix, false, 0);
+		if (rc == OUTCOME_BUSY + 1)
+			*ret_busy = 1;
+		empty &= rc == 1;
+	}
+	if (owner && empty && give_back)
+		(void)cas(region_group_owner(c->base, group), &owner, 0); /* REG_P2/R */
+	return empty;
+}
+
+/* Buries the dead threads of a process; true when none is left. */
+static bool clear_groups(struct caller *c, uint32_t proc_ix, int *ret_busy)
+{
+	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	bool empty = true;
+
+	for (uint32_t g = 0; g < groups; g++)
+		if (procs_owns_group(c->base, proc_ix, g))
+			empty &= clear_group(c, g, false, ret_busy);
+	return empty;
+}
+
+static void give_groups_back(struct caller *c, uint32_t proc_ix)
+{
+	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	int busy = 0;
+
+	for (uint32_t g = 0; g < groups; g++)
+		if (procs_owns_group(c->base, proc_ix, g))
+			clear_group(c, g, true, &busy);
+}
+
+int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+	int busy = 0, rc;
+	bool empty;
+
+	if (!p || proc_ix == c->proc_ix || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
+		return OUTCOME_DONE;
+	empty = clear_groups(c, proc_ix, &busy);
+	if (busy)
+		return OUTCOME_BUSY;
+	if (!empty || !c->ops->is_process_dead(c, proc_ix) || !claim_process(c, p))
+		return OUTCOME_DONE;
+	store_crash(&self->victim_proc_link, proc_ix + 1);
+	rc = sem_undo_exit(c, proc_ix, now, true);
+	store_crash(&self->victim_proc_link, 0);
+	if (rc != OUTCOME_DONE) {
+		unclaim_process(p, false);
+		return rc;
+	}
+	give_groups_back(c, proc_ix);
+	unclaim_process(p, true);
+	return OUTCOME_DONE;
+}
+
+int repair_exit_process(struct caller *c, int64_t now)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *p = region_proc(c->base, c->proc_ix);
+	bool alone;
+	int rc;
+
+	if (!p || !claim_process(c, p))
+		return OUTCOME_DONE;
+	/* The records of other threads' calls stay theirs until they are gone. */
+	alone = true;
+	for (uint32_t g = 0; g < load_acquire(&region_header(c->base)->group_hi); g++) /* REGION_P1/A */
+		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(c->base, c->proc_ix, g);
+		     k++)
+			if (g * GROUP_SPAN + k != c->thread_ix &&
+			    (CLAIM_GEN(load_acquire(
+				     &region_thread(c->base, g * GROUP_SPAN + k)->claim)) &
+			     1)) /* REG_P1/A */
+				alone &= bury_thread(c, g * GROUP_SPAN + k, false, 0) == 1;
+	store_crash(&self->victim_proc_link, c->proc_ix + 1);
+	rc = sem_undo_exit(c, c->proc_ix, now, alone);
+	store_crash(&self->victim_proc_link, 0);
+	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
+		rc = arena_give_of(c, c->thread_ix, (enum name)n);
+	if (rc != OUTCOME_DONE || !alone) {
+		unclaim_process(p, false);
+		return rc;
+	}
+	rlock_settle(c);
+	store_release(&self->claim, CLAIM_WORD(CLAIM_GEN(self->claim) + 1, 0, 0)); /* REG_P1/R */
+	for (uint32_t g = 0; g < load_acquire(&region_header(c->base)->group_hi); g++) /* REGION_P1/A */
+		if (procs_owns_group(c->base, c->proc_ix, g)) {
+			uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
+
+			(void)cas(region_group_owner(c->base, g), &owner, 0); /* REG_P2/R */
+		}
+	unclaim_process(p, true);
+	return OUTCOME_DONE;
+}
+
+uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy)
+{
+	struct header_shm *h = region_header(c->base);
+	uint32_t groups = load_acquire(&h->group_hi), procs = load_acquire(&h->proc_hi); /* REGION_P1/A */
+	uint32_t users = 0;
+	int busy = 0;
+
+	for (uint32_t g = 0; g < groups; g++) {
+		uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
+		uint32_t proc_ix = (uint32_t)owner - 1;
+		struct proc_shm *p = owner ? region_proc(c->base, proc_ix) : NULL;
+
+		if (!owner || proc_ix == c->proc_ix)
+			continue;
+		if (!p || load_acquire(&p->state) != PROC_LIVE || /* REG_P2/A */
+		    !procs_owns_group(c->base, proc_ix, g)) {
+			clear_group(c, g, true, &busy); /* of an image that is no more */
+			continue;
+		}
+		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
+			uint32_t ix = g * GROUP_SPAN + k;
+
+			if ((CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+			    c->ops->is_dead(c, ix, false)) {
+				busy |= repair_bury_process(c, proc_ix, now) == OUTCOME_BUSY;
+				break;
+			}
+		}
+	}
+	for (uint32_t ix = 0; ix < procs; ix++) {
+		struct proc_shm *p = region_proc(c->base, ix);
+
+		if (load_acquire(&p->state) != PROC_LIVE || ix == c->proc_ix) /* REG_P2/A */
+			continue;
+		if (thorough && c->ops->is_process_dead(c, ix))
+			busy |= repair_bury_process(c, ix, now) == OUTCOME_BUSY;
+		if (load_acquire(&p->state) == PROC_LIVE && !(p->flags & PROC_REAPER)) /* REG_P2/A */
+			users++;
+	}
+	*ret_busy = busy;
+	return users;
+}

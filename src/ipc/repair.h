@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is done about the dead. Phase 1 (repair_lock, called by rlock_recover) sets the object right
+ * that a dead thread had locked, needs no lock and may be called anywhere. Burial frees the dead
+ * thread's slot and what it names; the burial of a process also applies its SEM_UNDO. Burial
+ * takes locks: never call it while holding anything. Every step may be interrupted by death and is
+ * then done again by the next.
+ */
+#ifndef USYSV_IPC_REPAIR_H
+#define USYSV_IPC_REPAIR_H
+
+#include "core/caller.h"
+#include "core/layout.h"
+
+/* For caller_ops.repair. */
+void repair_lock(struct caller *c, uint32_t dead_ix, uint64_t lock_off);
+
+/* Buries one dead thread, if it is dead: 1 buried or nothing left to do, 0 it lives or somebody
+ * else is at it, OUTCOME_BUSY as 2, -errno. */
+int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
+
+/*
+ * Buries a process slot: all its dead threads, and, when the process itself (not only its image)
+ * has ended, its undo records, then frees the slot. now: as time(2). OUTCOME_DONE (also when it
+ * lives, or somebody else is at it), OUTCOME_BUSY.
+ */
+int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
+
+/*
+ * The caller's own process is on its way out: its SEM_UNDO is applied and, when no other thread of
+ * it is left, its slots are given back: c is then no longer registered. OUTCOME_DONE or _BUSY.
+ */
+int repair_exit_process(struct caller *c, int64_t now);
+
+/*
+ * Looks at every slot and buries the dead. Returns how many processes that count as users (not
+ * PROC_REAPER, not the caller's own) are left. What was busy is left for the next time (*ret_busy).
+ * thorough: also ask the kernel about each process, not only its threads' life words.
+ */
+uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+/*
+ * What happens to the process as a whole: its start and end, fork, changes of identity.
+ *
+ * The kernel applies SEM_UNDO before a parent can learn of a death; so the end of this process is
+ * settled here before its last system call. exit() and a return from main() run handlers and
+ * destructors first, which may still use semaphores: what comes after all of these is the loader's
+ * own finaliser, which the start-up code passes to __libc_start_main() and we replace. Where that
+ * was not called through us (another C library), our destructor does it, which may be early.
+ *
+ * The constructor maps nothing and looks nothing up that is not needed: programs that never make
+ * a System V call pay for a few table writes. All that it sets is also set on first use, for
+ * constructors of other libraries may run before it.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+#include "client/session.h"
+#include "client/thread.h"
+#include "preload/entry.h"
+#include "preload/exec.h"
+#include "preload/signals.h"
+#include "preload/symbols.h"
+#include "preload/wait.h"
+
+/* Start and end. */
+
+typedef int main_fn(int argc, char **argv, char **envp);
+
+static void (*loader_finish)(void);
+static bool finish_is_replaced;
+
+static void finish(void)
+{
+	if (loader_finish)
+		loader_finish();
+	session_exit();
+}
+
+int __libc_start_main(main_fn *program, int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+
+PUBLIC int __libc_start_main(main_fn *program, int argc, char **argv, void (*init)(void),
+			     void (*fini)(void), void (*rtld_fini)(void), void *stack_end)
+{
+	loader_finish = rtld_fini;
+#ifdef __GLIBC__
+	finish_is_replaced = true;
+#endif
+	return NEXT(__libc_start_main)(program, argc, argv, init, fini, finish, stack_end);
+}
+
+/* glibc hands the arguments of main() to constructors; its environ may not be set up yet. */
+__attribute__((constructor)) static void start(int argc, char **argv, char **envp)
+{
+	(void)argc;
+	(void)argv;
+#ifndef __GLIBC__
+	envp = environ;
+#endif
+	thread_flush_signals = signals_flush;
+	session_on_attach = preload_install_fault_handlers;
+	if (session_attached())
+		preload_install_fault_handlers();
+	exec_start(envp);
+	(void)pthread_atfork(session_fork_prepare, session_fork_parent, session_fork_child);
+	/* Registered first, called last. */
+	(void)at_quick_exit(session_exit);
+}
+
+__attribute__((destructor)) static void stop(void)
+{
+	if (!finish_is_replaced)
+		session_exit();
+}
+
+static void __attribute__((noreturn)) end_process(int status)
+{
+	session_exit();
+	for (;;)
+		sys_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
+}
+
+PUBLIC void _exit(int status)
+{
+	end_process(status);
+}
+
+PUBLIC void _Exit(int status)
+{
+	end_process(status);
+}
+
+/* fork() runs the handlers registered above; this is fork() without handlers. */
+pid_t _Fork(void);
+
+PUBLIC pid_t _Fork(void)
+{
+	pid_t pid;
+	int saved;
+
+	/* A C library without it: whoever found ours can be given the other. */
+	if (!next_function(NEXT__Fork))
+		return NEXT(fork)();
+	session_fork_prepare();
+	pid = NEXT(_Fork)();
+	saved = errno;
+	if (pid == 0)
+		session_fork_child();
+	else
+		session_fork_parent();
+	errno = saved;
+	return pid;
+}
+
+/*
+ * Identity. A change can put the namespace out of reach, so one that exists is entered before;
+ * and permissions are judged by what holds after.
+ */
+
+static int changed(int result)
+{
+	session_creds_changed();
+	return result;
+}
+
+PUBLIC int setuid(uid_t uid)
+{
+	session_attach_early();
+	return changed(NEXT(setuid)(uid));
+}
+
+PUBLIC int seteuid(uid_t uid)
+{
+	session_attach_early();
+	return changed(NEXT(seteuid)(uid));
+}
+
+PUBLIC int setreuid(uid_t ruid, uid_t euid)
+{
+	session_attach_early();
+	return changed(NEXT(setreuid)(ruid, euid));
+}
+
+PUBLIC int setresuid(uid_t ruid, uid_t euid, uid_t suid)
+{
+	session_attach_early();
+	return changed(NEXT(setresuid)(ruid, euid, suid));
+}
+
+PUBLIC int setgid(gid_t gid)
+{
+	session_attach_early();
+	return changed(NEXT(setgid)(gid));
+}
+
+PUBLIC int setegid(gid_t gid)
+{
+	session_attach_early();
+	return changed(NEXT(setegid)(gid));
+}
+
+PUBLIC int setregid(gid_t rgid, gid_t egid)
+{
+	session_attach_early();
+	return changed(NEXT(setregid)(rgid, egid));
+}
+
+PUBLIC int setresgid(gid_t rgid, gid_t egid, gid_t sgid)
+{
+	session_attach_early();
+	return changed(NEXT(setresgid)(rgid, egid, sgid));
+}
+
+PUBLIC int setgroups(size_t count, const gid_t *groups)
+{
+	session_attach_early();
+	return changed(NEXT(setgroups)(count, groups));
+}
+
+PUBLIC int initgroups(const char *user, gid_t group)
+{
+	session_attach_early();
+	return changed(NEXT(initgroups)(user, group));
+}
+
+PUBLIC int setfsuid(uid_t uid)
+{
+	session_attach_early();
+	return changed(NEXT(setfsuid)(uid));
+}
+
+PUBLIC int setfsgid(gid_t gid)
+{
+	session_attach_early();
+	return changed(NEXT(setfsgid)(gid));
+}
+
+/* No header of the C library declares these two. */
+int capset(cap_user_header_t header, const cap_user_data_t data);
+int pivot_root(const char *new_root, const char *put_old);
+
+PUBLIC int capset(cap_user_header_t header, const cap_user_data_t data)
+{
+	session_attach_early();
+	return changed(NEXT(capset)(header, data));
+}
+
+PUBLIC int pivot_root(const char *new_root, const char *put_old)
+{
+	session_attach_early();
+	return NEXT(pivot_root)(new_root, put_old);
+}
+
+PUBLIC int chroot(const char *path)
+{
+	session_attach_early();
+	return NEXT(chroot)(path);
+}
+
+PUBLIC int unshare(int flags)
+{
+	session_attach_early();
+	return changed(NEXT(unshare)(flags));
+}
+
+PUBLIC int setns(int fd, int type)
+{
+	session_attach_early();
+	return changed(NEXT(setns)(fd, type));
+}
+
+/* The same by number. Those that end or replace the process are made as the functions are. */
+long process_syscall(long nr, long a, long b, long c, long d, long e, long f)
+{
+	long result;
+
+	switch (nr) {
+	case SYS_exit_group:
+		end_process((int)a);
+	case SYS_execve:
+		return execve((const char *)a, (char *const *)b, (char *const *)c);
+	case SYS_execveat:
+		return execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d,
+				(int)e);
+	case SYS_wait4:
+		return wait4((pid_t)a, (int *)b, (int)c, (struct rusage *)d);
+	case SYS_waitid:
+		return wait_id_raw((int)a, (id_t)b, (siginfo_t *)c, (int)d, (struct rusage *)e);
+	default:
+		session_attach_early();
+		result = NEXT(syscall)(nr, a, b, c, d, e, f);
+		session_creds_changed();
+		return result;
+	}
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions that must leave the stack and the return address as they found them: dlopen() looks
+ * at who called it, vfork() and some syscall()s return twice. On x86-64 they are written in
+ * assembly (stubs.S) and end in a jump; elsewhere stubs.c has what can be done in C.
+ */
+#ifndef USYSV_PRELOAD_STUBS_H
+#define USYSV_PRELOAD_STUBS_H
+
+#include <stdint.h>
+
+/*
+ * How many vfork() calls deep this thread is as a child that still runs in its parent's memory.
+ * There, thread_self is null until the child itself makes a call.
+ */
+extern __thread uint32_t vfork_depth
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The next definitions, as the stubs jump through them. */
+extern void *stub_next_syscall, *stub_next_dlsym, *stub_next_dlvsym, *stub_next_dlopen,
+	*stub_next_dlmopen;
+
+/* Fills these in; called by the stubs at their first use. */
+void stubs_resolve(void);
+
+/* errno = error; returns -1. */
+long stub_error(long error);
+
+#endif

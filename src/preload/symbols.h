@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the functions lie that this library stands in front of. NEXT(name) is the definition that
+ * the program would have got without us: that of the first library after ours (which may be
+ * another preload), in the end the C library's.
+ *
+ * dlsym(RTLD_NEXT) would do, but it takes the loader's lock and may allocate, and these functions
+ * are called in signal handlers, in vfork children and before our constructor. So the link maps
+ * are walked by hand, at the first use of each name. The walk ends in the C library at the latest,
+ * which was there from the start and is never unloaded: it needs no lock.
+ *
+ * Everything here is async-signal-safe and leaves errno alone.
+ */
+#ifndef USYSV_PRELOAD_SYMBOLS_H
+#define USYSV_PRELOAD_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A definition that programs find instead of the C library's. */
+#define PUBLIC __attribute__((visibility("default")))
+
+#define NEXT_FUNCTIONS(X)                                                                          \
+	X(sigaction) X(siginterrupt) X(sigprocmask) X(pthread_sigmask) X(pthread_setcanceltype)    \
+	X(_exit) X(__libc_start_main) X(_Fork) X(fork) X(wait) X(waitpid) X(wait3) X(wait4)        \
+	X(waitid) X(system) X(popen) X(pclose) X(setuid) X(seteuid) X(setreuid) X(setresuid)       \
+	X(setgid) X(setegid) X(setregid) X(setresgid) X(setgroups) X(initgroups) X(setfsuid)       \
+	X(setfsgid) X(capset) X(chroot) X(pivot_root) X(unshare) X(setns) X(execve) X(execvpe)     \
+	X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) X(syscall) X(dlsym) X(dlvsym)        \
+	X(dlopen) X(dlmopen)
+
+enum next_index {
+#define X(name) NEXT_##name,
+	NEXT_FUNCTIONS(X)
+#undef X
+	NEXT_COUNT,
+};
+
+extern void *next_table[NEXT_COUNT];
+
+/* Looks the function up and remembers it; null if nothing after us defines it. */
+void *next_resolve(enum next_index ix);
+
+static inline void *next_function(enum next_index ix)
+{
+	void *function = __atomic_load_n(&next_table[ix], __ATOMIC_RELAXED);
+
+	return __builtin_expect(function != NULL, 1) ? function : next_resolve(ix);
+}
+
+#define NEXT(name) ((__typeof__(name) *)next_function(NEXT_##name))
+
+/* The file of the program interpreter (dynamic loader) of this process; null if unknown. */
+const char *symbol_loader_path(void);
+
+/* The file that this library was loaded from, as the loader was given it. */
+const char *symbol_own_path(void);
+
+#endif

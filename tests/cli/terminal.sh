@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# On a terminal the program is in the foreground, in the session and the process group of usysv run;
+# ^C reaches it once; ^Z stops both, and fg continues both.
+. "$(dirname "$0")/lib.sh"
+
+command -v python3 >/dev/null || skip 'needs python3 for a pseudo-terminal'
+cat >"$work/drive.py" <<'EOF'
+import os, pty, sys, time, select, re, signal
+
+usysv = sys.argv[1]
+deadline = time.monotonic() + 60
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ['PS1'] = 'PROMPT> '
+    os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])
+seen = ''
+
+def expect(pattern):
+    global seen
+    while not re.search(pattern, seen):
+        if time.monotonic() > deadline:
+            print('FAILED: waited for', pattern, 'in', repr(seen))
+            os.kill(pid, signal.SIGKILL)
+            sys.exit(1)
+        if select.select([fd], [], [], 0.1)[0]:
+            try:
+                seen += os.read(fd, 65536).decode(errors='replace')
+            except OSError:
+                seen += '<closed>'
+                time.sleep(0.05)
+    rest = re.split(pattern, seen, maxsplit=1)[-1]
+    seen = rest
+
+def type_line(text):
+    os.write(fd, (text + '\n').encode())
+
+expect('PROMPT> ')
+type_line("bind 'set enable-bracketed-paste off' 2>/dev/null; stty -echo; PS1='PRO''MPT> '")
+expect('PROMPT> ')
+
+# one session, one group, in the foreground
+type_line(usysv + """ run -- sh -c 'ps -o pgid=,sid=,tpgid= -p $$,$PPID | tr -s " \\n" "  "; echo "=E""ND"'""")
+expect(r'=END')
+type_line(usysv + """ run -- sh -c 'set -- $(ps -o pgid=,sid=,tpgid= -p $$) $(ps -o pgid=,sid=,tpgid= -p $PPID); test $1 = $3 -a $1 = $4 -a $2 = $5 && echo SA""ME || echo DIFFE""RENT $*; test -t 0 && echo T""TY'""")
+expect('SAME')
+expect('TTY')
+expect('PROMPT> ')
+
+# ^C: once
+type_line(usysv + """ run -- bash -c 'n=0; trap "n=\\$((n+1))" INT; echo REA""DY; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done; while ((n == 0)); do sleep 0.05; done; sleep 0.3; echo COU""NT=$n'""")
+expect('READY')
+os.write(fd, b'\x03')
+expect('COUNT=1')
+expect('PROMPT> ')
+
+# ^C kills a plain program; the status is the shell's
+type_line(usysv + " run -- sh -c 'echo REA''DY; exec sleep 1000'; echo STA''TUS=$?")
+expect('READY')
+time.sleep(0.2)
+os.write(fd, b'\x03')
+expect('STATUS=130')
+expect('PROMPT> ')
+
+# ^Z, fg, ^Z, fg
+type_line(usysv + " run -- sh -c 'echo REA''DY; read line; echo LI''NE=$line; exit 9'; echo STA''TUS=$?")
+expect('READY')
+for turn in range(2):
+    os.write(fd, b'\x1a')
+    expect('Stopped')
+    expect('PROMPT> ')
+    type_line('fg')
+    expect('usysv')
+type_line('hello')
+expect('LINE=hello')
+expect('PROMPT> ')
+type_line('exit')
+os.waitpid(pid, 0)
+EOF
+status 0 python3 "$work/drive.py" "$usysv"
+until_true 10 nothing_left
+
+# A lost terminal: the program gets its hang-up although usysv run leads the session.
+if command -v script >/dev/null; then
+	rm -f "$work/pid"
+	script -qec "exec '$usysv' run -- sh -c 'echo \$\$ >$work/pid; exec sleep 1000'" /dev/null \
+		</dev/null >/dev/null 2>&1 &
+	pid=$!
+	started $pid
+	if until_true 10 one_line "$work/pid"; then
+		kill -KILL $pid
+		until_true 10 gone "$(cat "$work/pid")"
+	fi
+	until_true 10 nothing_left
+fi

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Random numbers, and the choice among families: see world.h. All randomness of a sequence
+ * comes from its seed and from what back end a answered, so a seed gives the same sequence
+ * again as long as back end a behaves.
+ */
+#include "world.h"
+
+#include <string.h>
+
+uint64_t random_next(struct random *random)
+{
+	uint64_t mixed = random->state += 0x9e3779b97f4a7c15ULL;
+
+	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
+	return mixed ^ (mixed >> 31);
+}
+
+unsigned random_below(struct random *random, unsigned bound)
+{
+	return (unsigned)(random_next(random) >> 33) % bound;
+}
+
+bool random_percent(struct random *random, unsigned percent)
+{
+	return random_below(random, 100) < percent;
+}
+
+unsigned random_weighted(struct random *random, const unsigned *weights, unsigned count)
+{
+	unsigned sum = 0, drawn;
+
+	for (unsigned ix = 0; ix < count; ix++)
+		sum += weights[ix];
+	drawn = random_below(random, sum);
+	for (unsigned ix = 0; ix < count; ix++) {
+		if (drawn < weights[ix])
+			return ix;
+		drawn -= weights[ix];
+	}
+	return count - 1;
+}
+
+unsigned world_draw(struct world *world, const unsigned *values, unsigned count)
+{
+	return values[random_below(&world->random, count)];
+}
+
+int world_worker(struct world *world, enum worker_state state)
+{
+	int found[WORKERS_MAX];
+	unsigned count = 0;
+
+	for (unsigned ix = 0; ix < world->worker_count; ix++)
+		if (world->state[ix] == state && (state != WORKER_IDLE || !world->stopped[ix]))
+			found[count++] = (int)ix;
+	return count ? found[random_below(&world->random, count)] : -1;
+}
+
+void world_choose_style(struct world *world)
+{
+	for (unsigned ix = 0; ix < families_count; ix++)
+		if (world->family_weight[ix] && families[ix]->choose_style)
+			families[ix]->choose_style(world);
+}
+
+void world_generate(struct world *world, struct step *step)
+{
+	world->idle_count = 0;
+	for (unsigned ix = 0; ix < world->worker_count; ix++)
+		world->idle_count += world->state[ix] == WORKER_IDLE && !world->stopped[ix];
+	for (;;) {
+		unsigned family_ix =
+			random_weighted(&world->random, world->family_weight, families_count);
+
+		memset(step, 0, sizeof(*step));
+		step->family_ix = (uint8_t)family_ix;
+		if (families[family_ix]->generate(world, step))
+			return;
+	}
+}
