@@ -30,7 +30,7 @@
 
 #define EXIT_CANNOT_START   125
 #define EXIT_CANNOT_EXECUTE 126
-#define EXIT_NOT_FOUND	    127
+#define EXIT_NOT_FOUND      127
 
 /* What the hardware raises stays with us. */
 static void all_signals(sigset_t *set)
@@ -199,8 +199,8 @@ static int look(struct child *c)
 			stop_with = 0;
 		} else {
 			c->ended = true;
-			c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-							: WEXITSTATUS(status);
+			c->status =
+				WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 			return 0;
 		}
 	}

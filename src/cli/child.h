@@ -12,8 +12,8 @@
 
 struct child {
 	pid_t pid;
-	int go_fd;	 /* it waits for a byte from here before it executes the program */
-	int signal_fd;	 /* readable when a signal has come */
+	int go_fd;       /* it waits for a byte from here before it executes the program */
+	int signal_fd;   /* readable when a signal has come */
 	sigset_t before; /* signal mask and action to give back to the program */
 	struct sigaction before_chld;
 	bool stopped;

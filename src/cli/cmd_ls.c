@@ -22,8 +22,18 @@
 #include "core/region.h"
 
 enum {
-	NS_NAME, NS_USERS, NS_MSG, NS_SEM, NS_SHM, NS_SIZE, NS_REAPER, NS_STATE, NS_KIND, NS_CREATED,
-	NS_PATH, NS_COLUMNS
+	NS_NAME,
+	NS_USERS,
+	NS_MSG,
+	NS_SEM,
+	NS_SHM,
+	NS_SIZE,
+	NS_REAPER,
+	NS_STATE,
+	NS_KIND,
+	NS_CREATED,
+	NS_PATH,
+	NS_COLUMNS
 };
 
 static const struct column namespace_columns[NS_COLUMNS] = {
@@ -157,7 +167,9 @@ static void fill_namespace(struct table *t, const unsigned char *base)
 		table_number(t, NS_REAPER, reaper);
 	table_text(t, NS_STATE, users > 0 ? "in use" : "idle");
 	table_text(t, NS_KIND,
-		   h->flags & REGION_PRIVATE ? "private" : h->flags & REGION_AUTO ? "auto" : "named");
+		   h->flags & REGION_PRIVATE ? "private"
+		   : h->flags & REGION_AUTO  ? "auto"
+					     : "named");
 	table_time(t, NS_CREATED, h->created);
 }
 

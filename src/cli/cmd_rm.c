@@ -94,8 +94,7 @@ static int remove_key(const struct opened *o, int32_t key)
 			int error = v->remove(id);
 
 			if (error < 0) {
-				cli_error("cannot remove %s:%d: %s", v->name, id,
-					  strerror(-error));
+				cli_error("cannot remove %s:%d: %s", v->name, id, strerror(-error));
 				return -1;
 			}
 			removed++;
@@ -168,8 +167,7 @@ static void remove_all_objects(const struct opened *o)
 			int error = id >= 0 ? v->remove(id) : 0;
 
 			if (error < 0 && error != -EINVAL && error != -EIDRM)
-				cli_error("cannot remove %s:%d: %s", v->name, id,
-					  strerror(-error));
+				cli_error("cannot remove %s:%d: %s", v->name, id, strerror(-error));
 		}
 	}
 }
@@ -185,7 +183,8 @@ static int remove_namespace(struct opened *o, bool force)
 
 	if (users > 0 && !force) {
 		cli_error("namespace '%s' is in use by %u process%s; use --force to remove it all "
-			  "the same", o->place.name, users, users == 1 ? "" : "es");
+			  "the same",
+			  o->place.name, users, users == 1 ? "" : "es");
 		session_exit();
 		return EXIT_FAILURE;
 	}
@@ -207,7 +206,8 @@ static int remove_unusable(const struct namespace_place *place, const char *why,
 {
 	if (!force) {
 		cli_error("cannot open namespace '%s' (%s): %s; use --force to remove it all the "
-			  "same", place->name, place->dir, why);
+			  "same",
+			  place->name, place->dir, why);
 		return EXIT_FAILURE;
 	}
 	int error = namespace_unlink(place);

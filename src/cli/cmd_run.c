@@ -31,9 +31,9 @@
 /* As env(1) and its kin. */
 #define EXIT_OWN_FAILURE    125
 #define EXIT_CANNOT_EXECUTE 126
-#define EXIT_NOT_FOUND	    127
+#define EXIT_NOT_FOUND      127
 
-#define LIBRARY		 "libusysv-preload.so"
+#define LIBRARY          "libusysv-preload.so"
 #define PRIVATE_ATTEMPTS 1000
 
 static void usage(FILE *out)
@@ -112,7 +112,8 @@ static int set_environment(const struct namespace_place *place)
 			all = NULL;
 	}
 	if (!all || setenv("LD_PRELOAD", all, 1) < 0 ||
-	    setenv("USYSV_NAMESPACE", place->name, 1) < 0 || setenv("USYSV_REGION", passed, 1) < 0) {
+	    setenv("USYSV_NAMESPACE", place->name, 1) < 0 ||
+	    setenv("USYSV_REGION", passed, 1) < 0) {
 		cli_error("cannot set the environment: %s", strerror(ENOMEM));
 		error = -ENOMEM;
 	}
@@ -205,9 +206,11 @@ static void finish(struct reaper *r, const struct child *c, bool is_private)
 	error = reaper_start(&place);
 	if (error < 0)
 		cli_error("processes are left in namespace '%s', and usysvd, which would clean up "
-			  "after them, could not be started: %s", place.name,
-			  error == -ENOENT ? "it is neither beside this program nor in "
-					     USYSV_LIBEXECDIR : strerror(-error));
+			  "after them, could not be started: %s",
+			  place.name,
+			  error == -ENOENT
+				  ? "it is neither beside this program nor in " USYSV_LIBEXECDIR
+				  : strerror(-error));
 }
 
 int cmd_run(int argc, char **argv)

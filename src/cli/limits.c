@@ -17,9 +17,12 @@ static const struct {
 	size_t offset;
 	uint64_t most;
 } known[LIMITS_MAX] = {
-#define LIMIT(name, most) {#name, offsetof(struct limits_shm, name), most}
-	LIMIT(semmsl, INT_MAX), LIMIT(semmns, INT_MAX), LIMIT(semopm, INT_MAX),
-	LIMIT(semmni, IDS_MAX), LIMIT(msgmax, INT_MAX), LIMIT(msgmnb, INT_MAX),
+#define LIMIT(name, most)                                                                          \
+	{                                                                                          \
+#name, offsetof(struct limits_shm, name), most                                     \
+	}
+	LIMIT(semmsl, INT_MAX), LIMIT(semmns, INT_MAX),   LIMIT(semopm, INT_MAX),
+	LIMIT(semmni, IDS_MAX), LIMIT(msgmax, INT_MAX),   LIMIT(msgmnb, INT_MAX),
 	LIMIT(msgmni, IDS_MAX), LIMIT(shmmax, ULONG_MAX), LIMIT(shmall, ULONG_MAX),
 	LIMIT(shmmni, IDS_MAX),
 #undef LIMIT
@@ -59,7 +62,8 @@ const char *limit_parse(const char *text, struct limit_change *ret)
 
 void limit_apply(struct limits_shm *limits, const struct limit_change *change)
 {
-	uint64_t *word = (uint64_t *)(void *)((unsigned char *)limits + known[change->which].offset);
+	uint64_t *word =
+		(uint64_t *)(void *)((unsigned char *)limits + known[change->which].offset);
 
 	store_release(word, change->value);
 }

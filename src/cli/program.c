@@ -121,10 +121,12 @@ static const char *elf_out_of_reach(int fd, const unsigned char *ident)
 	if (ident[EI_CLASS] != OWN_CLASS)
 		return OWN_CLASS == ELFCLASS64
 			       ? "is a 32-bit program, which the 64-bit preload library cannot "
-				 "reach, so it will use the kernel's System V IPC; use a usysv built "
+				 "reach, so it will use the kernel's System V IPC; use a usysv "
+				 "built "
 				 "for 32 bits"
 			       : "is a 64-bit program, which the 32-bit preload library cannot "
-				 "reach, so it will use the kernel's System V IPC; use a usysv built "
+				 "reach, so it will use the kernel's System V IPC; use a usysv "
+				 "built "
 				 "for 64 bits";
 	if (ident[EI_DATA] != OWN_DATA ||
 	    pread(fd, &u.header, sizeof(u.header), 0) != (ssize_t)sizeof(u.header) ||
@@ -182,7 +184,8 @@ const char *program_out_of_reach(const char *path)
 		if (n >= EI_NIDENT && memcmp(head, ELFMAG, SELFMAG) == 0) {
 			if (raises_rights(fd, path))
 				why = "runs with more rights than yours (setuid, setgid or file "
-				      "capabilities), so the preload library cannot reach it and it "
+				      "capabilities), so the preload library cannot reach it and "
+				      "it "
 				      "will use the kernel's System V IPC; run it as the user it "
 				      "changes to";
 			else

@@ -48,8 +48,8 @@ static const char WHY_MAP[] = "its address space cannot be had: is it limited (u
 
 static int sys_openat(int dir, const char *path, int flags, unsigned mode)
 {
-	return (int)sys_call(SYS_openat, dir, (long)path, flags | O_CLOEXEC | O_LARGEFILE, (long)mode,
-			     0, 0);
+	return (int)sys_call(SYS_openat, dir, (long)path, flags | O_CLOEXEC | O_LARGEFILE,
+			     (long)mode, 0, 0);
 }
 
 static void sys_close(int fd)
@@ -210,7 +210,10 @@ struct directories {
 	int base, root, dir;
 	bool made_root, made_dir;
 };
-#define DIRECTORIES_NONE {-1, -1, -1, false, false}
+#define DIRECTORIES_NONE                                                                           \
+	{                                                                                          \
+		-1, -1, -1, false, false                                                           \
+	}
 
 static const char *last_part(const char *path)
 {
@@ -313,8 +316,9 @@ static int fill(int fd, unsigned flags, const char **ret_why)
 	/* Beyond the limit ftruncate() would send SIGXFSZ, which kills. */
 	if (sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) == 0 &&
 	    limit.now < REGION_BYTES) {
-		*ret_why = "the size of files is limited (ulimit -f), and a new region, although it "
-			   "takes little room, is a large sparse file";
+		*ret_why =
+			"the size of files is limited (ulimit -f), and a new region, although it "
+			"takes little room, is a large sparse file";
 		return -EFBIG;
 	}
 	r = (int)sys_call(SYS_fchmod, fd, 0600, 0, 0, 0, 0);

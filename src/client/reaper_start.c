@@ -38,8 +38,8 @@
 #define USYSVD_PATH USYSV_LIBEXECDIR "/usysvd"
 #endif
 
-#define STACK_BYTES	16384
-#define KERNEL_SIGSET	8
+#define STACK_BYTES     16384
+#define KERNEL_SIGSET   8
 #define MIN_INTERVAL_NS 2000000000ll
 
 /* Lives in a mapping of its own: the caller may be a handler on a small stack. */
@@ -95,8 +95,8 @@ static bool own_directory(struct start *w)
 	uintptr_t here = (uintptr_t)&reaper_start;
 	size_t length = 0;
 	const char *found = NULL;
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0,
-			   0);
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0,
+			   0, 0);
 
 	while (fd >= 0 && !found) {
 		long n = sys_call(SYS_read, fd, (long)w->buffer, sizeof(w->buffer), 0, 0, 0);
@@ -146,7 +146,8 @@ static int daemon_process(void *arg)
 {
 	struct start *w = arg;
 
-	w->error = (int)sys_call(SYS_execve, (long)w->program, (long)w->argv, (long)w->envp, 0, 0, 0);
+	w->error =
+		(int)sys_call(SYS_execve, (long)w->program, (long)w->argv, (long)w->envp, 0, 0, 0);
 	return 127;
 }
 

@@ -57,7 +57,8 @@ bool retire_cancel(const unsigned char *base)
 	uint32_t *removed = &region_header(base)->removed;
 	uint32_t seen = REMOVED_ASKED;
 
-	/* RETIRE_P1/AR. Read by writing nothing: so a remover who comes later sees what came before. */
+	/* RETIRE_P1/AR. Read by writing nothing: so a remover who comes later sees what came
+	 * before. */
 	if (fetch_or(removed, 0) == REMOVED_NO)
 		return true;
 	return cas(removed, &seen, REMOVED_NO) || seen == REMOVED_NO; /* RETIRE_P1/AR */

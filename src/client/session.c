@@ -75,11 +75,15 @@ static struct {
 	pid_t pid;
 	uint32_t proc_ix;
 	void *token; /* the mapping that holds the byte lock */
-	/* for the child of a fork in progress, or left by the parent for us */
+	/* a slot whose token this process has, to register in: made by the parent before the fork,
+	 * by itself before it gave up the right to open the file, or left by session_exit() */
+	uint32_t own_ix;
+	void *own_token;
+	/* the same for the child of a fork in progress */
 	uint32_t child_ix;
 	void *child_token;
 	char region_env[PATH_MAX + NAMESPACE_NAME_MAX + 16];
-} session = {.child_ix = NO_SLOT};
+} session = {.own_ix = NO_SLOT, .child_ix = NO_SLOT};
 
 /* ---- The session's lock ------------------------------------------------------------------ */
 
@@ -174,7 +178,8 @@ static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
 	if (p->pidns && p->pidns == session.pidns && p->pid && t->tid &&
 	    !ident_thread_exists((pid_t)p->pid, (pid_t)t->tid))
 		return true;
-	return t->proc_ix != session.proc_ix && token_is_free(t->proc_ix);
+	return t->proc_ix != session.proc_ix && !(p->flags & PROC_TOKENLESS) &&
+	       token_is_free(t->proc_ix);
 }
 
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
@@ -185,7 +190,7 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (!p || proc_ix == session.proc_ix)
 		return false;
 	if (p->pidns == 0 || p->pidns != session.pidns)
-		return token_is_free(proc_ix);
+		return !(p->flags & PROC_TOKENLESS) && token_is_free(proc_ix);
 	state = ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }
@@ -299,6 +304,12 @@ static void *take_token(uint32_t ix)
 	return page < 0 && page > -4096 ? NULL : (void *)page;
 }
 
+static void keep_from_children(void *token)
+{
+	if (token)
+		sys_call(SYS_madvise, (long)token, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
+}
+
 static void drop_token(void *token)
 {
 	if (token)
@@ -306,6 +317,16 @@ static void drop_token(void *token)
 }
 
 static bool own_slot(void *context, uint32_t ix)
+{
+	void **token = context;
+
+	*token = take_token(ix);
+	keep_from_children(*token);
+	return *token != NULL;
+}
+
+/* For a child about to be forked: that one inherits the mapping. */
+static bool own_slot_of_child(void *context, uint32_t ix)
 {
 	void **token = context;
 
@@ -328,32 +349,31 @@ static int register_process(void)
 	session.pidns = pid_namespace();
 	start = ident_start(pid);
 	left = session.pidns && start ? procs_find(session.base, (uint32_t)pid, start) : -1;
-	if (left >= 0 && (session.token = take_token((uint32_t)left)) != NULL) {
+	if (left >= 0 && own_slot(&session.token, (uint32_t)left)) {
 		ix = (uint32_t)left;
 		procs_adopt(session.base, ix);
 		region_proc(session.base, ix)->flags = session.flags;
-	} else if (session.child_ix != NO_SLOT) {
-		ix = session.child_ix;
-		session.token = session.child_token;
-		session.child_ix = NO_SLOT;
-		session.child_token = NULL;
+	} else if (session.own_ix != NO_SLOT) {
+		ix = session.own_ix;
+		session.token = session.own_token;
+		session.own_ix = NO_SLOT;
+		session.own_token = NULL;
 		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags);
 	} else {
-		session.token = NULL;
+		/* Out of reach (after setuid or chroot, in a child forked by other means): life
+		 * words and pids must do. */
 		long fd = open_region();
 
-		if (fd < 0) {
-			report(REPORT_NAMESPACE, "cannot open %s again: %s", session.place.region,
-			       report_errno((int)-fd));
-			return (int)fd;
-		}
-		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-		rc = procs_reserve(session.base, own_slot, &session.token, &ix);
+		session.token = NULL;
+		if (fd >= 0)
+			sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+		rc = procs_reserve(session.base, fd >= 0 ? own_slot : NULL, &session.token,
+				   (uint32_t)pid, &ix);
 		if (rc < 0)
 			return rc;
-		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags);
+		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns,
+			      session.flags | (fd < 0 ? PROC_TOKENLESS : 0));
 	}
-	sys_call(SYS_madvise, (long)session.token, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
 	session.proc_ix = ix;
 	session.registered = true;
 	return 0;
@@ -409,8 +429,7 @@ static int register_thread(void)
 				     .context = tb};
 	procs_enter_thread(session.base, ix, session.proc_ix,
 			   (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
-	if (thread_self)
-		tb->probe = thread_self->probe;
+	tb->probe = 1; /* until the first copy has looked at the mask */
 	thread_self = tb;
 	tb->ready = 1;
 	return 0;
@@ -467,6 +486,12 @@ void session_attach_early(void)
 	lock_session(&signals);
 	if (!session.attached && !session.failed)
 		(void)attach(0, true);
+	/* Registering opens the file again: what that is for, too. */
+	if (session.attached && !(session.registered && session.pid == real_pid()) &&
+	    session.own_ix == NO_SLOT &&
+	    procs_reserve(session.base, own_slot, &session.own_token,
+			  (uint32_t)real_pid(), &session.own_ix) < 0)
+		session.own_ix = NO_SLOT;
 	unlock_session(&signals);
 }
 
@@ -514,13 +539,20 @@ void session_fork_prepare(void)
 {
 	uint32_t ix;
 	uint64_t signals;
+	long fd;
 
 	lock_session(&signals);
 	fork_signals = signals;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
-	if (session.attached &&
-	    procs_reserve(session.base, own_slot, &session.child_token, &ix) == 0)
+	if (!session.attached)
+		return;
+	fd = open_region();
+	if (fd < 0)
+		return; /* the child registers without a token */
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (procs_reserve(session.base, own_slot_of_child, &session.child_token,
+			  (uint32_t)real_pid(), &ix) == 0)
 		session.child_ix = ix;
 }
 
@@ -540,6 +572,11 @@ void session_fork_child(void)
 
 	session.registered = false;
 	session.token = NULL;
+	session.own_ix = session.child_ix;
+	session.own_token = session.child_token;
+	session.child_ix = NO_SLOT;
+	session.child_token = NULL;
+	keep_from_children(session.own_token);
 	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
 	restore_signals(&signals);
 }
@@ -562,14 +599,14 @@ void session_exit(void)
 	rlock_settle(&tb->caller);
 	section_leave(tb);
 	if (slot_is_free(tb->caller.thread_ix)) {
-		/* Given back whole. A later call registers anew, with the token it still has. */
+		/* Given back whole. A later call registers anew. */
 		uint64_t signals;
 
 		lock_session(&signals);
 		tb->ready = 0;
 		session.registered = false;
-		session.child_ix = session.proc_ix;
-		session.child_token = session.token;
+		drop_token(session.token);
+		session.token = NULL;
 		unlock_session(&signals);
 	}
 }
@@ -607,6 +644,20 @@ void session_bury(struct thread_block *tb, uint32_t proc_ix)
 	bury(tb, proc_ix);
 }
 
+/* Slots reserved by who is gone without having used them. */
+static void free_reserved(void)
+{
+	uint32_t hi = load_acquire(&region_header(session.base)->proc_hi); /* REGION_P1/A */
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		uint32_t word = load_acquire(&region_proc(session.base, ix)->state); /* REG_P2/A */
+
+		if (PROC_STATE(word) == PROC_RESERVED && token_is_free(ix) &&
+		    ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
+			procs_unreserve(session.base, ix, word);
+	}
+}
+
 void session_sweep(void)
 {
 	struct thread_block *tb;
@@ -618,6 +669,7 @@ void session_sweep(void)
 	tb = session_thread(&error);
 	if (!tb)
 		return;
+	free_reserved();
 	section_enter(tb);
 	for (int tries = 0; busy && tries < 1000; tries++) {
 		repair_sweep(&tb->caller, time(NULL), true, &busy);

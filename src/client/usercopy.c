@@ -18,11 +18,13 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "client/thread.h"
 
 bool usercopy_handlers;
 
@@ -70,9 +72,27 @@ static bool probe_range(uintptr_t start, size_t n, bool write)
 	}
 }
 
+/*
+ * `probe` says that the thread may have SIGSEGV or SIGBUS blocked. Not every way to unblock them is
+ * seen, so the mask itself decides, and clears the suspicion.
+ */
+static __attribute__((noinline)) bool must_probe_slow(void)
+{
+	uint64_t mask = 0, faults = (1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1));
+
+	if (!usercopy_handlers)
+		return true;
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, _NSIG / 8, 0, 0);
+	if (mask & faults)
+		return true;
+	if (thread_self)
+		thread_self->probe = 0;
+	return false;
+}
+
 static inline bool must_probe(bool probe)
 {
-	return __builtin_expect(probe | !usercopy_handlers, 0);
+	return __builtin_expect(probe | !usercopy_handlers, 0) && must_probe_slow();
 }
 
 #if defined(__x86_64__) && !defined(__ILP32__)
@@ -99,29 +119,30 @@ extern const struct exception table_stop[] __asm__("__stop_us_ex")
 	".popsection"
 
 #define LOAD(mov, constraint, value, from)                                                         \
-	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                                 \
-		     : [dst] "=" constraint(value)                                                 \
-		     : [src] "m"(*(const char *)(from))                                            \
-		     : "memory"                                                                    \
-		     : fault)
+	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                   \
+				  : [dst] "=" constraint(value)                                    \
+				  : [src] "m"(*(const char *)(from))                               \
+				  : "memory"                                                       \
+				  : fault)
 
 #define STORE(mov, constraint, value, to)                                                          \
-	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                                 \
-		     :                                                                             \
-		     : [dst] "m"(*(char *)(to)), [src] constraint(value)                           \
-		     : "memory"                                                                    \
-		     : fault)
+	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                   \
+				  :                                                                \
+				  : [dst] "m"(*(char *)(to)), [src] constraint(value)              \
+				  : "memory"                                                       \
+				  : fault)
 
 /* Longer than this, `rep movsb` is as fast as vectors. */
 #define VECTOR_MOST 1024u
 
-static int copy_in_long(char *to, const char *from, size_t n)
+/* Either side may fault. */
+static int copy_long(char *to, const char *from, size_t n)
 {
 	__asm__ __volatile__ goto("1:\trep movsb\n\t" ROW("fault")
-		     : "+D"(to), "+S"(from), "+c"(n)
-		     :
-		     : "memory"
-		     : fault);
+				  : "+D"(to), "+S"(from), "+c"(n)
+				  :
+				  : "memory"
+				  : fault);
 	return 0;
 fault:
 	return -EFAULT;
@@ -169,7 +190,7 @@ fault:
 static inline int copy_in(char *to, const char *from, size_t n)
 {
 	if (n > 32)
-		return n <= VECTOR_MOST ? copy_in_vectors(to, from, n) : copy_in_long(to, from, n);
+		return n <= VECTOR_MOST ? copy_in_vectors(to, from, n) : copy_long(to, from, n);
 	if (n >= 16) {
 		__m128i a, b;
 
@@ -206,9 +227,8 @@ fault:
 
 static inline int copy_out(char *to, const char *from, size_t n)
 {
-	/* The kernel's own string copy is one instruction here in both directions. */
 	if (n > 32)
-		return n <= VECTOR_MOST ? copy_out_vectors(to, from, n) : copy_in_long(to, from, n);
+		return n <= VECTOR_MOST ? copy_out_vectors(to, from, n) : copy_long(to, from, n);
 	if (n >= 16) {
 		__m128i a, b;
 

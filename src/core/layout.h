@@ -96,11 +96,15 @@ typedef uint32_t rlock_shm;
 #define CLAIM_WORD(gen, cgen, c)                                                                   \
 	((uint64_t)((gen) & 0xffffff) << 40 | (uint64_t)((cgen) & 0xfffff) << 20 | (c))
 
+/* state word: the low byte, and above it the pid of who reserved the slot */
 enum proc_state {
 	PROC_FREE,
-	PROC_LIVE,	 /* in use; dead or alive, the kernel says */
-	PROC_PREPARED,	 /* made by a parent for a child that has not registered yet */
+	PROC_LIVE,     /* in use; dead or alive, the kernel says */
+	PROC_RESERVED, /* for itself or for a child, not registered yet */
 };
+#define PROC_STATE(w)	     ((w) & 0xffu)
+#define PROC_RESERVER(w)     ((w) >> 8)
+#define PROC_WORD(state, by) ((uint32_t)(by) << 8 | (state))
 
 struct proc_shm {
 	_Alignas(64) uint64_t claim;
@@ -115,7 +119,9 @@ struct proc_shm {
 	uint32_t first_thread_link; /* a thread of it: marked dead, the process may be */
 	uint32_t spare[17];
 };
-#define PROC_REAPER 1u /* a reaper: not counted as a user of the namespace */
+#define PROC_REAPER   1u /* a reaper: not counted as a user of the namespace */
+#define PROC_TOKENLESS 2u /* it could not take the kernel's token: that it is free says nothing */
+#define PROC_EXITING  4u /* it applies its SEM_UNDO: its threads' requests are granted no more */
 
 /* Life word: the thread's id while it lives; the kernel marks it at its death. */
 #define LIFE_DIED    0x40000000u /* FUTEX_OWNER_DIED */
@@ -134,6 +140,7 @@ enum op {
 	OP_WAIT,
 	OP_SET,
 	OP_REMOVE,
+	OP_ADMIT, /* a sleeping sender's message goes into its queue */
 };
 
 enum wait_state {
@@ -154,6 +161,12 @@ struct semop_shm {
 	uint16_t num;
 	int16_t op;
 	int16_t flags;
+};
+
+/* A node of a tree of message types (ipc/msg_tree.h). */
+struct tree_shm {
+	uint32_t left, right;
+	_Alignas(8) int64_t key;
 };
 
 /* One semaphore that a thread holds (card SEM_H1). */
@@ -204,14 +217,33 @@ struct thread_shm {
 	uint32_t undo_ref;
 	uint8_t alters, duplicates, listed, spare0;
 	struct semop_shm sop[SEMOPS_INLINE];
-	/* messages */
-	_Alignas(64) _Alignas(8) int64_t msg_type;
-	_Alignas(8) int64_t msg_cap;
-	uint32_t msg_kind, msg_block_ref;
-	_Alignas(8) int64_t set_qbytes;
+	/* messages: what a sleeper wants, and its place in the index of its queue */
+	_Alignas(64) struct tree_shm msg; /* key: the type wanted or sent */
+	_Alignas(8) uint64_t msg_bytes;	  /* receiver: the most that it takes; sender: the size */
+	uint32_t msg_kind;
+	uint32_t msg_block_ref; /* sender: its message, which NAME_POCKET names too */
+	uint32_t msg_changes;	/* queue_shm.changes when it queued */
+	uint32_t msg_same_next_link, msg_same_prev_link; /* exact: same type; others: by arrival */
+	uint32_t msg_last_link; /* exact, the oldest: the youngest. Others: other end of the run */
+	uint32_t spare1[4];
+	/* IPC_SET */
+	_Alignas(64) _Alignas(8) uint64_t set_qbytes;
 	_Alignas(8) int64_t set_time;
-	uint32_t set_uid, set_gid, set_mode, spare1;
-	uint32_t spare2[80];
+	uint32_t set_uid, set_gid, set_mode, set_changes;
+	/* messages: the operation under the lock of a queue */
+	_Alignas(8) int64_t op_time;
+	uint32_t op_block_ref;
+	uint32_t op_pid;
+	uint32_t op_waiter_link; /* the receiver that is handed the block ... */
+	uint32_t op_waiter_request;
+	_Alignas(64) uint32_t op_waiter_tid;
+	uint32_t op_sender_link; /* ... and the sleeper whose it is */
+	uint32_t op_sender_request;
+	uint32_t op_forward; /* others have been told of it: repair finishes it */
+	uint32_t msg_owes_wake; /* queue index + 1: waiters told but perhaps not woken */
+	uint32_t pocket_bytes;	/* capacity of the block that NAME_POCKET names, if a queue's */
+	uint32_t pocket_uses;	/* counts what changes the pocket or its contents */
+	uint32_t spare2[57];
 };
 
 #define THREAD_BYTES 768u
@@ -328,6 +360,54 @@ struct undo_shm {
 	int16_t adj[];
 };
 
+/* ---- Messages ---------------------------------------------------------------------------- */
+
+/* Head of a message; its text follows (cards MSG_P1 and MSG_I1). */
+struct msg_shm {
+	uint32_t next_ref; /* the truth; in a cache: the next free block */
+	uint32_t prev_ref;
+	uint32_t same_ref; /* the next of the same type */
+	uint32_t last_ref; /* in the tree: the youngest of this type */
+	uint32_t run_ref;  /* first or last of a run of one type: the other end of it */
+	uint32_t bytes;	   /* of text */
+	uint32_t capacity; /* of the block; in a cache */
+	uint32_t spare;
+	struct tree_shm tree; /* key: the type. Last, so that it lies before the text */
+};
+
+#define QUEUE_CACHES	 4u
+#define QUEUE_CACHE_MOST 8u /* blocks of one cache */
+
+struct queue_shm {
+	struct object_shm object;
+	/* under the lock: the messages. head_ref and the links are the truth, the rest derived */
+	_Alignas(64) uint32_t head_ref;
+	uint32_t tail_ref;
+	uint32_t root_ref; /* tree by type: the oldest message of each */
+	uint32_t count;
+	_Alignas(8) uint64_t bytes;
+	_Alignas(8) uint64_t qbytes;
+	_Alignas(8) int64_t stime;
+	_Alignas(8) int64_t rtime;
+	uint32_t lspid, lrpid;
+	uint32_t changes; /* IPC_SETs so far: sleepers of before look at their permission again */
+	uint32_t spare0;
+	/* the sleepers: derived from the threads' waiters */
+	_Alignas(64) uint32_t receiver_head_link;
+	uint32_t receiver_tail_link;
+	uint32_t exact_root_link;
+	uint32_t other_head_link, other_tail_link;
+	uint32_t sender_head_link, sender_tail_link;
+	uint32_t waiting; /* in all lists */
+	_Alignas(8) uint64_t arrival;
+	_Alignas(8) uint64_t smallest; /* no sleeping sender's message is smaller */
+	uint32_t spare1[4];
+	/* free blocks kept for the next messages: chains by next_ref, the truth */
+	_Alignas(64) uint32_t cache_ref[QUEUE_CACHES];
+	uint32_t cache_count[QUEUE_CACHES];
+	uint32_t spare2[8];
+};
+
 /* ---- Arena ------------------------------------------------------------------------------- */
 
 struct chunk_shm {
@@ -390,6 +470,9 @@ ASSERT_SIZE(struct object_shm, 64);
 ASSERT_SIZE(struct set_shm, OBJECT_SLOT_BYTES);
 ASSERT_SIZE(struct sem_shm, SEM_CELL_BYTES);
 ASSERT_SIZE(struct semq_shm, 32);
+ASSERT_SIZE(struct queue_shm, OBJECT_SLOT_BYTES);
+ASSERT_SIZE(struct msg_shm, 48);
+ASSERT_SIZE(struct tree_shm, 16);
 ASSERT_SIZE(struct chunk_shm, 192);
 ASSERT_SIZE(struct pool_shm, 64);
 _Static_assert(sizeof(struct header_shm) <= KIB(64), "the header outgrew its range");

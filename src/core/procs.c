@@ -4,13 +4,15 @@
  *
  *   REG_P2  process slot and groups
  *    word      proc_shm.state, owner words of the groups {generation, process index + 1}
- *    states    state FREE > LIVE > FREE. Owner 0 > process > 0
- *    writers   FREE > LIVE: who holds the kernel's token of that index. LIVE > FREE: who has
- *              claimed the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the
- *              last thread of the group, CAS
+ *    states    state FREE > RESERVED > LIVE > FREE; RESERVED > FREE. Owner 0 > process > 0
+ *    writers   FREE > RESERVED: CAS, who holds the kernel's token of that index, if it could take
+ *              it. RESERVED > LIVE: that process, or its child. RESERVED > FREE: CAS, the reaper,
+ *              when the token is free and the reserver gone. LIVE > FREE: who has claimed the slot
+ *              (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the last thread of the
+ *              group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
- *    death     before LIVE: the slot is free, the token too. A group taken, no thread in it: its
+ *    death     reserved: the reaper frees it. A group taken, no thread in it: its
  *              owner's burial gives it back
  *    progress  lock-free
  *    tests     unit/procs
@@ -22,25 +24,34 @@
 #include "core/region.h"
 
 int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), void *context,
-		  uint32_t *ret_ix)
+		  uint32_t pid, uint32_t *ret_ix)
 {
 	struct header_shm *h = region_header(base);
 
 	for (uint32_t ix = 0; ix < PROC_CAPACITY; ix++) {
 		struct proc_shm *p;
+		uint32_t seen;
 		int rc = region_grow(base, &h->proc_hi, PROCS_OFF, sizeof(*p), PROC_CAPACITY, ix);
 
 		if (rc < 0)
 			return rc;
 		p = region_proc(base, ix);
-		if (load_acquire(&p->state) != PROC_FREE || !own(context, ix)) /* REG_P2/A */
+		if (load_acquire(&p->state) != PROC_FREE || /* REG_P2/A */
+		    (own && !own(context, ix)))
 			continue;
-		if (load_acquire(&p->state) == PROC_FREE) { /* REG_P2/A: still, with the token */
+		seen = PROC_FREE;
+		if (cas(&p->state, &seen, PROC_WORD(PROC_RESERVED, pid))) { /* REG_P2/R */
 			*ret_ix = ix;
 			return 0;
 		}
 	}
 	return -ENOSPC;
+}
+
+void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word)
+{
+	if (PROC_STATE(word) == PROC_RESERVED)
+		(void)cas(&region_proc(base, ix)->state, &word, PROC_FREE); /* REG_P2/R */
 }
 
 static uint32_t next_odd(uint32_t gen)

@@ -11,11 +11,14 @@
 #include "core/layout.h"
 
 /*
- * Finds a free process slot that `own` (which takes the kernel's token for it) accepts; 0 or
- * -ENOMEM, -ENOSPC. The slot is not published yet.
+ * Reserves a free process slot that `own` (which takes the kernel's token for it; null: without)
+ * accepts, in the name of pid; 0 or -ENOMEM, -ENOSPC.
  */
 int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), void *context,
-		  uint32_t *ret_ix);
+		  uint32_t pid, uint32_t *ret_ix);
+
+/* Gives a slot back that was reserved and not used: the word is what the caller judged. */
+void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word);
 
 /* Publishes it with a new generation. */
 void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,

@@ -177,8 +177,10 @@ static void unclaim_process(struct proc_shm *p, bool free_slot)
 {
 	uint32_t gen = CLAIM_GEN(p->claim);
 
-	if (free_slot)
+	if (free_slot) {
+		p->flags = 0;
 		store_release(&p->state, PROC_FREE); /* REG_P2/R */
+	}
 	store_release(&p->claim, CLAIM_WORD(free_slot ? gen + 1 : gen, 0, 0)); /* REG_P1/R */
 }
 
@@ -264,7 +266,9 @@ int repair_exit_process(struct caller *c, int64_t now)
 
 	if (!p || !claim_process(c, p))
 		return OUTCOME_DONE;
-	/* The records of other threads' calls stay theirs until they are gone. */
+	/* What other threads wait for is granted no more: they end with the process, before its
+	 * SEM_UNDO as Linux has it. Their records stay theirs until they are gone. */
+	p->flags |= PROC_EXITING;
 	alone = true;
 	for (uint32_t g = 0; g < load_acquire(&region_header(c->base)->group_hi); g++) /* REGION_P1/A */
 		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(c->base, c->proc_ix, g);

@@ -39,7 +39,7 @@ static int check_existing(struct caller *c, uint32_t ix, int nsems, uint32_t fla
 	return perm_check_flags(c, &set->object, flags);
 }
 
-/* Blocks for a new set: words in POCKET, side array in SIDE. */
+/* Blocks for a new set: words in FLY, side array in SIDE. */
 static int take_blocks(struct caller *c, uint32_t nsems, uint32_t gen)
 {
 	struct thread_shm *self = region_self(c);
@@ -296,17 +296,17 @@ int sem_set_one(struct caller *c, int32_t id, int semnum, int32_t value, int64_t
 
 /* ---- semctl: all semaphores -------------------------------------------------------------- */
 
-/* A block named FLY for nsems values. */
+/* A block named SIDE for nsems values. */
 static int values_block(struct caller *c, const struct sem_view *v, uint16_t **ret)
 {
 	uint64_t bytes = (uint64_t)v->nsems * sizeof(uint16_t);
-	int rc = arena_give(c, NAME_POCKET);
+	int rc = arena_give(c, NAME_SIDE);
 
 	if (rc == OUTCOME_DONE)
-		rc = arena_take(c, ARENA_GENERAL, NAME_POCKET, bytes);
+		rc = arena_take(c, ARENA_GENERAL, NAME_SIDE, bytes);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	*ret = region_block(c->base, region_self(c)->name_ref[NAME_POCKET], bytes);
+	*ret = region_block(c->base, region_self(c)->name_ref[NAME_SIDE], bytes);
 	return *ret ? OUTCOME_DONE : -ENOTRECOVERABLE;
 }
 
@@ -332,7 +332,7 @@ int sem_get_all(struct caller *c, int32_t id, uint16_t *user)
 	if (rc == OUTCOME_DONE)
 		rc = c->ops->copy_out(c, user, values, (size_t)v.nsems * sizeof(*values));
 	if (rc != OUTCOME_BUSY)
-		(void)arena_give(c, NAME_POCKET);
+		(void)arena_give(c, NAME_SIDE);
 	return rc;
 }
 
@@ -368,7 +368,7 @@ int sem_set_all(struct caller *c, int32_t id, const uint16_t *user, int64_t now)
 		sem_unlock(c, &v, &wakes);
 	}
 	if (rc != OUTCOME_BUSY)
-		(void)arena_give(c, NAME_POCKET);
+		(void)arena_give(c, NAME_SIDE);
 	return rc;
 }
 

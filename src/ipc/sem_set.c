@@ -554,6 +554,15 @@ void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind
 
 /* ---- Serving ----------------------------------------------------------------------------- */
 
+/* A killed sleeper is no longer there, though nobody has buried it yet; nor is one whose process is
+ * past its last act. */
+static bool is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix)
+{
+	const struct proc_shm *p = region_proc(c->base, t->proc_ix);
+
+	return c->ops->is_dead(c, thread_ix, false) || (p && (p->flags & PROC_EXITING));
+}
+
 /*
  * Looks at one queued request: 1 it waits on, 0 it was performed, -errno it failed. In the last
  * two cases it is out of the lists and told. Its operations are copied first, for once told the
@@ -567,8 +576,7 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 	uint32_t n = request_count(c, v, t);
 	int rc;
 
-	/* A killed sleeper is no longer there, though nobody has buried it yet. */
-	if (c->ops->is_dead(c, thread_ix, false))
+	if (is_gone(c, t, thread_ix))
 		return 1;
 	*complex = n > 1;
 	rc = sem_evaluate(c, v, t);
@@ -721,7 +729,7 @@ static int count_list(struct caller *c, const struct sem_view *v, uint32_t link,
 			break;
 		op = &sem_request_ops(c, t)[t->blocking < request_count(c, v, t) ? t->blocking : 0];
 		if (op->num == num && (zero ? op->op == 0 : op->op < 0) &&
-		    !c->ops->is_dead(c, link - 1, false))
+		    !is_gone(c, t, link - 1))
 			count++;
 		link = t->next_link;
 	}

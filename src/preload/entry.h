@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "preload/cancel.h"
 #include "preload/symbols.h"
 
 struct entry_name {
@@ -18,9 +19,18 @@ struct entry_name {
 	void *function;
 };
 
-/* A result or -errno, as the C library returns it. */
+/* First and last in every function of the families. */
+static inline void entry_begin(void)
+{
+	if (__builtin_expect(cancel_is_asynchronous, 0))
+		cancel_hold();
+}
+
+/* Turns a result or -errno into what the C library returns. */
 static inline long entry_return(long result)
 {
+	if (__builtin_expect(cancel_is_asynchronous, 0))
+		cancel_release();
 	if (__builtin_expect(result < 0 && result >= -4095, 0)) {
 		errno = (int)-result;
 		return -1;

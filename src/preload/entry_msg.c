@@ -12,6 +12,7 @@
 
 static long missing(const char *name)
 {
+	entry_begin();
 	report(REPORT_FAMILY, "%s: not in this version of usysv: the call fails with ENOSYS", name);
 	return entry_return(-ENOSYS);
 }

@@ -10,16 +10,19 @@
 
 PUBLIC int semget(key_t key, int nsems, int flags)
 {
+	entry_begin();
 	return (int)entry_return(call_semget(key, nsems, flags));
 }
 
 PUBLIC int semop(int id, struct sembuf *sops, size_t nsops)
 {
+	entry_begin();
 	return (int)entry_return(call_semop(id, sops, nsops, NULL));
 }
 
 PUBLIC int semtimedop(int id, struct sembuf *sops, size_t nsops, const struct timespec *timeout)
 {
+	entry_begin();
 	return (int)entry_return(call_semop(id, sops, nsops, timeout));
 }
 
@@ -35,6 +38,7 @@ PUBLIC int semctl(int id, int semnum, int cmd, ...)
 	va_start(ap, cmd);
 	arg = va_arg(ap, unsigned long);
 	va_end(ap);
+	entry_begin();
 	return (int)entry_return(call_semctl(id, semnum, cmd, arg));
 }
 
@@ -52,6 +56,7 @@ long entry_sem_syscall(long nr, long a, long b, long c, long d, long e, long f)
 
 	(void)e;
 	(void)f;
+	entry_begin();
 	switch (nr) {
 #ifdef SYS_semget
 	case SYS_semget:

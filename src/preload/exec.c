@@ -29,7 +29,7 @@
 #include "base/sys.h"
 #include "client/report.h"
 #include "client/session.h"
-#include "preload/entry.h"
+#include "preload/stubs.h"
 #include "preload/symbols.h"
 
 #define LD_PRELOAD "LD_PRELOAD="
@@ -463,8 +463,8 @@ PUBLIC int execveat(int dirfd, const char *path, char *const argv[], char *const
 		env = NEW_ENVIRONMENT(envp, inspect(dirfd, path, flags, 0), path);
 	}
 	if (!next_function(NEXT_execveat))
-		return (int)entry_return(sys_call(SYS_execveat, dirfd, (long)path, (long)argv,
-						  (long)env, flags, 0));
+		return (int)stub_error(-sys_call(SYS_execveat, dirfd, (long)path, (long)argv,
+						 (long)env, flags, 0));
 	return NEXT(execveat)(dirfd, path, argv, env, flags);
 }
 

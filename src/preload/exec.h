@@ -9,6 +9,9 @@
 /* Notes this library's path and the variables to pass on. Called once, by the constructor. */
 void exec_start(char *const environment[]);
 
+/* Not every C library declares it. */
+int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+
 /* Is the library passed on to programs with this environment? */
 bool exec_is_on(char *const environment[]);
 

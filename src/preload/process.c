@@ -14,7 +14,6 @@
  */
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -208,10 +207,10 @@ PUBLIC int setfsgid(gid_t gid)
 }
 
 /* No header of the C library declares these two. */
-int capset(cap_user_header_t header, const cap_user_data_t data);
+int capset(void *header, const void *data);
 int pivot_root(const char *new_root, const char *put_old);
 
-PUBLIC int capset(cap_user_header_t header, const cap_user_data_t data)
+PUBLIC int capset(void *header, const void *data)
 {
 	session_attach_early();
 	return changed(NEXT(capset)(header, data));

@@ -48,7 +48,7 @@ typedef void handler_fn(int sig, siginfo_t *info, void *context);
 /* The program's functions, where the kernel holds a wrapper; null: the default action. */
 static handler_fn *handlers[SIGNAL_LAST + 1];
 
-/* Does the handler's sa_mask block SIGSEGV or SIGBUS? */
+/* Are SIGSEGV or SIGBUS blocked while the handler runs? */
 static bool blocks_faults[SIGNAL_LAST + 1];
 
 /* Our own handlers for SIGSEGV [0] and SIGBUS [1]: are they wanted, are they in force, and what
@@ -294,14 +294,9 @@ static inline __attribute__((always_inline)) void handle(int sig, siginfo_t *inf
 		reset_handler(sig);
 	if (sig == SIGCHLD)
 		reap_child(info);
-	if (tb && blocks_faults[sig]) {
-		uint32_t probe = tb->probe;
-
+	/* Taken back by the first copy that finds them unblocked. */
+	if (tb && blocks_faults[sig])
 		tb->probe = 1;
-		function(sig, info, context);
-		tb->probe = probe;
-		return;
-	}
 	/* The last thing done, so that the handler's caller is the kernel's frame as ever. */
 	function(sig, info, context);
 }
@@ -423,7 +418,8 @@ static int set_action(int sig, const struct sigaction *act, struct sigaction *ol
 			fault_shown[sig == SIGBUS] = *act;
 			blocks_faults[sig] = false;
 		} else {
-			blocks_faults[sig] = masks_faults(&act->sa_mask);
+			blocks_faults[sig] = masks_faults(&act->sa_mask) ||
+					     (is_fault(sig) && !(act->sa_flags & SA_NODEFER));
 		}
 		store_release(&handlers[sig], function);
 	} else if (is_fault(sig) && !vfork_depth) {
@@ -580,35 +576,33 @@ PUBLIC int siginterrupt(int sig, int interrupt)
 	return rc;
 }
 
-/* The thread's mask changed: must user memory be probed, because faults would kill? */
-static void note_mask(void)
+/*
+ * Where faults are blocked they would kill: user memory is probed before it is copied. The other
+ * ways to change a mask (siglongjmp, sigsuspend) restore an earlier one; only these can add.
+ */
+static void note_mask(int how, bool masks)
 {
 	struct thread_block *tb = thread_self;
-	uint64_t mask = 0;
 
-	if (!tb || !tb->ready)
-		return;
-	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, KERNEL_SIGSET_BYTES, 0, 0);
-	tb->probe = (mask & SIGNALS_FAULTS) != 0;
+	if (masks && how != SIG_UNBLOCK && tb && tb->ready)
+		tb->probe = 1;
 }
 
 PUBLIC int sigprocmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
 {
-	bool faults = set && masks_faults(set);
+	bool masks = set && masks_faults(set);
 	int rc = NEXT(sigprocmask)(how, set, old);
 
-	if (rc == 0 && set && (faults || how == SIG_SETMASK))
-		note_mask();
+	note_mask(how, masks);
 	return rc;
 }
 
 PUBLIC int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict old)
 {
-	bool faults = set && masks_faults(set);
+	bool masks = set && masks_faults(set);
 	int rc = NEXT(pthread_sigmask)(how, set, old);
 
-	if (rc == 0 && set && (faults || how == SIG_SETMASK))
-		note_mask();
+	note_mask(how, masks);
 	return rc;
 }
 

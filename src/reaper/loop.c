@@ -19,9 +19,9 @@
 
 /* A process closes its mapping some way before it can be waited for. */
 static const int64_t followup_ns[] = {2 * MS, 20 * MS, 200 * MS};
-#define FOLLOWUPS     (sizeof(followup_ns) / sizeof(followup_ns[0]))
-#define SLOW_LOOK_NS  (1000 * MS)
-#define BLIND_LOOK_NS (20 * MS)
+#define FOLLOWUPS      (sizeof(followup_ns) / sizeof(followup_ns[0]))
+#define SLOW_LOOK_NS   (1000 * MS)
+#define BLIND_LOOK_NS  (20 * MS)
 #define LOOKS_APART_NS (2 * MS) /* many events at once are one look */
 
 enum { EVENT_INOTIFY, EVENT_WATCHED };

@@ -24,8 +24,8 @@ struct reaper {
 	unsigned char *base;
 	int epoll_fd, inotify_fd; /* inotify_fd -1: look often instead */
 	int64_t swept_ns, due_ns; /* last and next look */
-	unsigned followup;	  /* next of the further looks: a death takes a moment to complete */
-	uint32_t users;		  /* registered processes at the last look, without reapers */
+	unsigned followup; /* next of the further looks: a death takes a moment to complete */
+	uint32_t users;    /* registered processes at the last look, without reapers */
 	bool in_office;
 	bool gone; /* the namespace has been removed */
 };
