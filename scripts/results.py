@@ -13,7 +13,7 @@ import sys
 CASE = re.compile(r'^\[ *(OK|SKIPPED|FAILED) *\] (\S+)$')
 END_OF_GROUP = re.compile(r'^\[=+\] .* run\.$|^\[=+\] \S+: .* run\.$')
 BEGIN_OF_GROUP = re.compile(r'^\[=+\] Running|^\[=+\] \S+: Running')
-REASON = re.compile(r'^(?:skipped: |SKIP[:\s])\s*(.*)')
+REASON = re.compile(r'^(?:skipped: |SKIP[:\s]|(?=known difference: ))\s*(.*)')
 
 
 def cases(text):

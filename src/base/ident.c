@@ -109,6 +109,13 @@ uint64_t ident_start(pid_t pid)
 	return read_stat(pid, &f) == 0 ? f.start : 0;
 }
 
+unsigned ident_threads(pid_t pid)
+{
+	struct stat_fields f;
+
+	return read_stat(pid, &f) == 0 ? (unsigned)f.num_threads : 0;
+}
+
 struct dirent64_raw {
 	uint64_t ino;
 	int64_t off;

@@ -26,6 +26,9 @@ uint64_t ident_start(pid_t pid);
  */
 enum ident_state ident_process(pid_t pid, uint64_t start);
 
+/* Threads of the process; 0 when unknown. */
+unsigned ident_threads(pid_t pid);
+
 /* Is tid a thread of tgid now? Unknown (no permission) counts as yes. */
 bool ident_thread_exists(pid_t tgid, pid_t tid);
 

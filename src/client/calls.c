@@ -14,13 +14,11 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "client/creds.h"
-#include "client/report.h"
+#include "client/call.h"
 #include "client/session.h"
 #include "client/wait.h"
 #include "core/ids.h"
 #include "core/region.h"
-#include "core/rlock.h"
 #include "ipc/sem.h"
 
 #ifndef SEM_STAT_ANY
@@ -36,51 +34,7 @@ _Static_assert(sizeof(struct sembuf) == sizeof(struct semop_shm), "sembuf is cop
 #define INFO_SEMUSZ 20
 #define INFO_SEMVMX 32767
 
-/* ---- Around every call ------------------------------------------------------------------- */
-
-/* What an interrupted call of this thread left behind is settled first. In a section. */
-static void settle_leftovers(struct thread_block *tb)
-{
-	struct caller *c = &tb->caller;
-	bool left;
-
-	while (tb->stale) {
-		if (sem_leave(c, &left) == OUTCOME_BUSY) {
-			wait_busy_in_section(tb);
-			continue;
-		}
-		if (!left)
-			(void)sem_wait_result(c);
-		tb->stale = false;
-	}
-	while (region_self(c)->op == OP_PURGE && sem_purge(c, c->thread_ix) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-}
-
-static void enter(struct thread_block *tb)
-{
-	section_enter(tb);
-	if (__builtin_expect(tb->stale || region_self(&tb->caller)->op == OP_PURGE, 0))
-		settle_leftovers(tb);
-	tb->caller.creds = creds_current();
-}
-
-/* Leaves the section with an answer. True: the call starts over, after waiting for what was busy. */
-static bool again(struct thread_block *tb, int rc)
-{
-	if (rc == OUTCOME_BUSY) {
-		section_leave(tb);
-		(void)wait_busy(tb);
-		return true;
-	}
-	if (tb->caller.owed)
-		rlock_settle(&tb->caller);
-	section_leave(tb);
-	if (rc == -ENOTRECOVERABLE)
-		report(REPORT_DAMAGE,
-		       "the region of this namespace is damaged; look at it with `usysv check'");
-	return false;
-}
+/* ---- Undo of the dead ------------------------------------------------------------------- */
 
 /* Buries those whose SEM_UNDO this set awaits; true when there was one. */
 static bool bury_holders(struct thread_block *tb, int id)
@@ -109,70 +63,13 @@ long call_semget(key_t key, int nsems, int flags)
 	if (!tb)
 		return error;
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_get(&tb->caller, key, nsems, (uint32_t)flags, time(NULL), &id);
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc < 0 ? rc : id;
 }
 
 /* ---- semop ------------------------------------------------------------------------------- */
-
-/* Takes a queued request back, or its result when it has ended: 0 or -errno, else `reason`. */
-static int take_back(struct thread_block *tb, struct sleep *s, int reason)
-{
-	struct caller *c = &tb->caller;
-
-	for (;;) {
-		bool left;
-		int rc;
-
-		section_enter(tb);
-		if (s->settled) {
-			section_leave(tb);
-			return s->result;
-		}
-		rc = sem_leave(c, &left);
-		if (rc == OUTCOME_BUSY) {
-			section_leave(tb);
-			(void)wait_busy(tb);
-			continue;
-		}
-		s->result = left ? reason : sem_wait_result(c);
-		s->settled = true;
-		tb->sleep = NULL;
-		if (c->owed)
-			rlock_settle(c);
-		section_leave(tb);
-		return rc < 0 ? rc : s->result;
-	}
-}
-
-void thread_leave_sleep(struct thread_block *tb)
-{
-	struct caller *c = &tb->caller;
-	struct sleep *s = tb->sleep;
-	bool left = false;
-	int rc = OUTCOME_BUSY;
-
-	section_enter(tb);
-	for (int tries = 0; tries < 50 && rc == OUTCOME_BUSY; tries++) {
-		rc = sem_leave(c, &left);
-		if (rc == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
-	}
-	if (c->owed)
-		rlock_settle(c);
-	if (rc == OUTCOME_BUSY) {
-		/* Its owner is stopped, say: the handler must run all the same. */
-		tb->stale = true;
-		s->result = -EINTR;
-	} else {
-		s->result = left ? -EINTR : sem_wait_result(c);
-	}
-	s->settled = true;
-	tb->sleep = NULL;
-	section_leave(tb);
-}
 
 /* The request is queued and tb->sleep says so. Outside a section. */
 static int sleep_until_ended(struct thread_block *tb, struct sleep *s, int id,
@@ -182,7 +79,7 @@ static int sleep_until_ended(struct thread_block *tb, struct sleep *s, int id,
 
 	bury_holders(tb, id);
 	rc = wait_asleep(tb, s, sem_wait_word(&tb->caller), deadline);
-	return take_back(tb, s, rc == -ETIMEDOUT ? -EAGAIN : -EINTR);
+	return call_take_back(tb, s, rc == -ETIMEDOUT ? -EAGAIN : -EINTR);
 }
 
 static int run_semop(struct thread_block *tb, struct sem_request *rq,
@@ -196,7 +93,7 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 	for (;;) {
 		struct sleep sleep = {0};
 
-		enter(tb);
+		call_enter(tb);
 		rq->now = time(NULL);
 		rq->may_queue = spun;
 		rq->undo_hint = tb->undo[slot].id == rq->id ? tb->undo[slot].ref : 0;
@@ -206,10 +103,7 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 			tb->undo[slot].ref = rq->undo_hint;
 		}
 		if (rc == OUTCOME_SLEEP) {
-			tb->sleep = &sleep;
-			if (c->owed)
-				rlock_settle(c);
-			section_leave(tb);
+			call_sleeps(tb, &sleep);
 			return sleep_until_ended(tb, &sleep, rq->id, deadline);
 		}
 		if (rc == OUTCOME_BUSY) {
@@ -227,27 +121,7 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 		}
 		break;
 	}
-	(void)again(tb, rc);
-	return rc;
-}
-
-static int copy_in(struct thread_block *tb, void *to, const void *user, size_t n)
-{
-	int rc;
-
-	section_enter(tb);
-	rc = tb->caller.ops->copy_in(&tb->caller, to, user, n);
-	section_leave(tb);
-	return rc;
-}
-
-static int copy_out(struct thread_block *tb, void *user, const void *from, size_t n)
-{
-	int rc;
-
-	section_enter(tb);
-	rc = tb->caller.ops->copy_out(&tb->caller, user, from, n);
-	section_leave(tb);
+	(void)call_again(tb, rc);
 	return rc;
 }
 
@@ -281,7 +155,7 @@ static int large_semop(struct thread_block *tb, int id, const struct sembuf *use
 
 	if (p < 0 && p > -4096)
 		return -ENOMEM;
-	rc = copy_in(tb, (void *)p, user, bytes);
+	rc = call_copy_in(tb, (void *)p, user, bytes);
 	if (rc == 0)
 		rc = checked_semop(tb, id, (const struct semop_shm *)p, nsops, relative);
 	sys_call(SYS_munmap, p, (long)bytes, 0, 0, 0, 0);
@@ -298,7 +172,7 @@ long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec
 	if (!tb)
 		return error;
 	if (timeout) {
-		rc = copy_in(tb, &relative, timeout, sizeof(relative));
+		rc = call_copy_in(tb, &relative, timeout, sizeof(relative));
 		if (rc < 0)
 			return rc;
 		timeout = &relative;
@@ -307,7 +181,7 @@ long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec
 		return -E2BIG;
 	if (nsops > OPS_ON_STACK)
 		return large_semop(tb, id, sops, nsops, timeout);
-	rc = nsops ? copy_in(tb, ops, sops, nsops * sizeof(*ops)) : 0;
+	rc = nsops ? call_copy_in(tb, ops, sops, nsops * sizeof(*ops)) : 0;
 	return rc < 0 ? rc : checked_semop(tb, id, ops, nsops, timeout);
 }
 
@@ -335,7 +209,7 @@ static int info(struct thread_block *tb, int cmd, void *user)
 		s.semusz = (int)h->table[FAMILY_SEM].in_use;
 		s.semaem = (int)h->table[FAMILY_SEM].total;
 	}
-	rc = copy_out(tb, user, &s, sizeof(s));
+	rc = call_copy_out(tb, user, &s, sizeof(s));
 	return rc < 0 ? rc : highest < 0 ? 0 : highest;
 }
 
@@ -348,9 +222,9 @@ static int stat_set(struct thread_block *tb, int id, int cmd, void *user)
 	if (cmd == IPC_STAT)
 		bury_holders(tb, id);
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_stat(&tb->caller, id, cmd != IPC_STAT, cmd == SEM_STAT_ANY, &st);
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	if (rc < 0)
 		return rc;
 	memset(&ds, 0, sizeof(ds));
@@ -364,22 +238,22 @@ static int stat_set(struct thread_block *tb, int id, int cmd, void *user)
 	ds.sem_otime = st.otime;
 	ds.sem_ctime = st.object.ctime;
 	ds.sem_nsems = st.nsems;
-	rc = copy_out(tb, user, &ds, sizeof(ds));
+	rc = call_copy_out(tb, user, &ds, sizeof(ds));
 	return rc < 0 ? rc : cmd == IPC_STAT ? 0 : st.id;
 }
 
 static int set_owner(struct thread_block *tb, int id, const void *user)
 {
 	struct semid_ds ds;
-	int rc = copy_in(tb, &ds, user, sizeof(ds));
+	int rc = call_copy_in(tb, &ds, user, sizeof(ds));
 
 	if (rc < 0)
 		return rc;
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_set_owner(&tb->caller, id, ds.sem_perm.uid, ds.sem_perm.gid,
 				   ds.sem_perm.mode, time(NULL));
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc;
 }
 
@@ -388,11 +262,11 @@ static int remove_set(struct thread_block *tb, int id)
 	int rc;
 
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_remove(&tb->caller, id);
 		if (rc == OUTCOME_DONE)
-			settle_leftovers(tb); /* gives the memory back */
-	} while (again(tb, rc));
+			call_settle(tb); /* gives the memory back */
+	} while (call_again(tb, rc));
 	return rc;
 }
 
@@ -403,9 +277,9 @@ static int get_one(struct thread_block *tb, int id, int semnum, enum sem_get_wha
 
 	bury_holders(tb, id);
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_get_one(&tb->caller, id, semnum, what, &value);
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc < 0 ? rc : value;
 }
 
@@ -414,9 +288,9 @@ static int set_one(struct thread_block *tb, int id, int semnum, int value)
 	int rc;
 
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_set_one(&tb->caller, id, semnum, value, time(NULL));
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc;
 }
 
@@ -426,9 +300,9 @@ static int get_all(struct thread_block *tb, int id, uint16_t *user)
 
 	bury_holders(tb, id);
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_get_all(&tb->caller, id, user);
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc;
 }
 
@@ -437,9 +311,9 @@ static int set_all(struct thread_block *tb, int id, const uint16_t *user)
 	int rc;
 
 	do {
-		enter(tb);
+		call_enter(tb);
 		rc = sem_set_all(&tb->caller, id, user, time(NULL));
-	} while (again(tb, rc));
+	} while (call_again(tb, rc));
 	return rc;
 }
 

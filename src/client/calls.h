@@ -11,6 +11,7 @@
 #ifndef USYSV_CLIENT_CALLS_H
 #define USYSV_CLIENT_CALLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/ipc.h>
 #include <sys/types.h>
@@ -23,5 +24,14 @@ long call_semget(key_t key, int nsems, int flags);
 long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec *timeout);
 /* arg: what the variadic argument held, as the kernel sees union semun. */
 long call_semctl(int id, int semnum, int cmd, unsigned long arg);
+
+/*
+ * msgget(2), msgsnd(2), msgrcv(2), msgctl(2), likewise. cancellable: the sleep is a cancellation
+ * point, where the preload is there to make it one.
+ */
+long call_msgget(key_t key, int flags);
+long call_msgsnd(int id, const void *message, size_t bytes, int flags, bool cancellable);
+long call_msgrcv(int id, void *message, size_t bytes, long type, int flags, bool cancellable);
+long call_msgctl(int id, int cmd, void *buffer);
 
 #endif

@@ -24,11 +24,19 @@ static const struct proc_shm *reaper_of(const unsigned char *base, uint32_t link
 	return p;
 }
 
+/*
+ * A reaper executes no other program, so it is alive as long as its process is: that costs one look
+ * into /proc, where the engine's question may open the region and so wake other reapers.
+ */
 static bool in_office(struct caller *c, uint32_t link)
 {
-	if (!reaper_of(c->base, link))
+	const struct proc_shm *p = reaper_of(c->base, link);
+
+	if (!p)
 		return false;
-	return link - 1 == c->thread_ix || !c->ops->is_dead(c, link - 1, true);
+	return link - 1 == c->thread_ix ||
+	       ident_process((pid_t)p->pid, p->start) == IDENT_ALIVE ||
+	       !c->ops->is_dead(c, link - 1, true);
 }
 
 bool office_held(struct caller *c)

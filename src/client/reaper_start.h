@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Starts usysvd for a namespace, from inside any program, without the program noticing: no
- * SIGCHLD, no child to wait for, no descriptor, no handler of fork.
+ * SIGCHLD, no child to wait for, no descriptor, no handler of fork. (A thread that waits at
+ * this moment for any child with __WALL or __WCLONE may see the process in the middle.)
  */
 #ifndef USYSV_CLIENT_REAPER_START_H
 #define USYSV_CLIENT_REAPER_START_H

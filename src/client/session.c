@@ -47,6 +47,7 @@
 #include "core/region.h"
 #include "core/rlock.h"
 #include "ipc/repair.h"
+#include "ipc/sem.h"
 
 __thread struct thread_block *thread_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -57,6 +58,10 @@ _Static_assert(LIFE_NODE_BYTES + sizeof(struct thread_block) <= LIFE_PRIVATE_BYT
 	       "a thread's block outgrew its page");
 
 #define NO_SLOT UINT32_MAX
+
+/* How long a call waits for another's burial of the same process: the other one may be stopped. */
+#define BURY_TRIES   200
+#define BURY_POLL_NS 5000000ll
 
 static struct {
 	uint32_t lock;
@@ -611,16 +616,34 @@ void session_exit(void)
 	}
 }
 
+/*
+ * Buries a process and, when it is dead but somebody else is at it, waits until that is done: who
+ * has learnt of a death must find its SEM_UNDO applied.
+ */
 static void bury(struct thread_block *tb, uint32_t proc_ix)
 {
-	section_enter(tb);
-	for (int tries = 0; tries < 1000; tries++) {
-		if (repair_bury_process(&tb->caller, proc_ix, time(NULL)) != OUTCOME_BUSY)
-			break;
-		wait_busy_in_section(tb);
+	struct caller *c = &tb->caller;
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+	uint64_t gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
+	bool dead = c->ops->is_process_dead(c, proc_ix);
+
+	for (int tries = 0; tries < BURY_TRIES; tries++) {
+		struct timespec deadline;
+		int rc;
+
+		section_enter(tb);
+		rc = repair_bury_process(c, proc_ix, time(NULL));
+		if (rc == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+		rlock_settle(c);
+		section_leave(tb);
+		if (rc == OUTCOME_BUSY)
+			continue;
+		if (!dead || CLAIM_GEN(load_acquire(&p->claim)) != gen) /* REG_P1/A */
+			return;
+		deadline = wait_deadline(BURY_POLL_NS);
+		futex_wait(&p->state, PROC_LIVE, &deadline); /* woken by unclaim_process() */
 	}
-	rlock_settle(&tb->caller);
-	section_leave(tb);
 }
 
 void session_reap(pid_t pid)
@@ -676,6 +699,23 @@ void session_sweep(void)
 		if (busy)
 			wait_busy_in_section(tb);
 	}
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+}
+
+void session_leave_undo(void)
+{
+	struct thread_block *tb;
+	int error;
+
+	if (!session.registered || session.pid != real_pid() || ident_threads(session.pid) != 1)
+		return;
+	tb = session_thread(&error);
+	if (!tb)
+		return;
+	section_enter(tb);
+	while (sem_undo_exit(&tb->caller, tb->caller.proc_ix, time(NULL), false) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
 	rlock_settle(&tb->caller);
 	section_leave(tb);
 }

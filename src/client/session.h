@@ -62,6 +62,12 @@ void session_exit(void);
  */
 void session_reap(pid_t pid);
 
+/*
+ * unshare(CLONE_SYSVSEM), also by CLONE_NEWIPC: the process's SEM_UNDO is applied and starts empty, if
+ * the caller is its only thread; else nothing. [signal]
+ */
+void session_leave_undo(void);
+
 /* Looks for dead processes of the namespace and buries them. [signal] */
 void session_sweep(void);
 

@@ -22,9 +22,14 @@
 /* A call that sleeps, in the frame of the call. Settled by the call itself or, when a handler is
  * about to run, by thread_leave_sleep(): then the handler may use the thread's waiter again, or
  * never return. */
+struct thread_block;
 struct sleep {
 	bool settled;
 	int result; /* 0 or -errno once settled */
+	bool cancellable; /* pthread_cancel() ends it */
+	/* The last part of the call after a sleep that succeeded, null: none. In a section, also
+	 * before a handler runs. Returns the call's result or -errno. */
+	int (*finish)(struct thread_block *tb, struct sleep *s);
 };
 
 struct thread_block {
@@ -54,6 +59,15 @@ extern __thread struct thread_block *thread_self
 
 /* Delivers what was put off; set by the preload, null in programs without it. */
 extern void (*thread_flush_signals)(struct thread_block *tb);
+
+/*
+ * Cancellation of a sleep; set by the preload, null in programs without it. The first runs
+ * wait(tb, s) such that a cancelled sleep is taken back before the thread's cleanup handlers run;
+ * the second lets cancellation through, or no longer, and may not return.
+ */
+extern int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
+				 int (*wait)(struct thread_block *tb, struct sleep *s));
+extern void (*thread_cancel_gate)(bool open);
 
 static inline void section_enter(struct thread_block *tb)
 {

@@ -37,7 +37,8 @@ static inline bool is_plausible(const void *user, size_t n)
 	uintptr_t start = (uintptr_t)user;
 
 #if UINTPTR_MAX > UINT32_MAX
-	return n <= INTPTR_MAX && start - LOWEST_ADDRESS <= (uintptr_t)INTPTR_MAX - LOWEST_ADDRESS &&
+	return n <= INTPTR_MAX &&
+	       start - LOWEST_ADDRESS <= (uintptr_t)INTPTR_MAX - LOWEST_ADDRESS &&
 	       start + n <= (uintptr_t)INTPTR_MAX;
 #else
 	return start >= LOWEST_ADDRESS && start + n >= start;

@@ -237,7 +237,11 @@ int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 		now = now_ns();
 		until = end - now < LOOK_AROUND_NS ? end : now + LOOK_AROUND_NS;
 		t = to_timespec(until);
+		if (s->cancellable)
+			thread_cancel_gate(true);
 		rc = futex_wait(state, st, &t);
+		if (s->cancellable)
+			thread_cancel_gate(false);
 		if (s->settled)
 			return 0;
 		if (rc == -EINTR)

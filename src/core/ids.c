@@ -165,6 +165,16 @@ static void unlink_key(struct caller *c, enum family family, uint32_t ix)
 	}
 }
 
+/* A death between the two: the chains are rebuilt with it, and it is dropped again. */
+void ids_drop_key_locked(struct caller *c, enum family family, uint32_t ix)
+{
+	struct object_shm *o = region_object(c->base, family, ix);
+
+	if (o->key != 0)
+		unlink_key(c, family, ix);
+	store_crash(&o->key, 0);
+}
+
 static void rebuild_chains(struct caller *c, enum family family, uint32_t mask)
 {
 	struct table_shm *t = table_of(c->base, family);

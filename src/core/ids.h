@@ -28,6 +28,9 @@ bool ids_find_key(const unsigned char *base, enum family family, int32_t key, ui
 /* The same under the table's lock: exact. */
 bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint32_t *ret_ix);
 
+/* Takes the key of a live object away: it is found no more. Under the table's lock. */
+void ids_drop_key_locked(struct caller *c, enum family family, uint32_t ix);
+
 /*
  * Under the table's lock: chooses index and id for a new object and notes the creation in the
  * thread's slot. 0 or -ENOSPC (limit or capacity reached), OUTCOME_BUSY never. -EAGAIN: slot

@@ -117,7 +117,8 @@ struct proc_shm {
 	uint32_t flags;
 	uint32_t pidns; /* inode of the pid namespace in which pid counts; 0 unknown */
 	uint32_t first_thread_link; /* a thread of it: marked dead, the process may be */
-	uint32_t spare[17];
+	uint32_t attach_ref; /* blocks of attach records (card SHM_A1) */
+	uint32_t spare[16];
 };
 #define PROC_REAPER   1u /* a reaper: not counted as a user of the namespace */
 #define PROC_TOKENLESS 2u /* it could not take the kernel's token: that it is free says nothing */
@@ -408,6 +409,56 @@ struct queue_shm {
 	uint32_t spare2[8];
 };
 
+/* ---- Shared memory ----------------------------------------------------------------------- */
+
+/* Beside the permissions in object_shm.mode, where IPC_STAT shows them too */
+#define SEGMENT_DEST   01000u /* removed, but still attached: goes with the last detach */
+#define SEGMENT_LOCKED 02000u /* SHM_LOCK */
+
+/* A segment (card SHM_L1). Its memory is a file beside the region, made at its first attach. */
+struct segment_shm {
+	struct object_shm object;
+	_Alignas(64) _Alignas(8) uint64_t bytes;
+	_Alignas(8) int64_t atime;
+	_Alignas(8) int64_t dtime;
+	_Alignas(8) uint64_t inode; /* of the file, once it is made */
+	uint32_t made;
+	int32_t id, key; /* of the file's name: key as it was at first, id also when it is gone */
+	uint32_t flags;
+	uint32_t cpid, lpid;
+	uint32_t creator_tid;
+	uint32_t lock_uid; /* whose RLIMIT_MEMLOCK it counts against */
+	_Alignas(64) uint32_t attach_seq; /* begins and ends of attaches so far */
+	uint32_t intent;		  /* IPC_SET: owner and mode from the thread's slot */
+	_Alignas(8) uint64_t next_byte;	  /* of the file, for the next attach to lock */
+	_Alignas(8) int64_t intent_time;
+	uint32_t spare[24];
+};
+#define SEGMENT_NORESERVE 1u /* the file system's room was not asked for */
+
+enum attach_state {
+	ATTACH_FREE,
+	ATTACH_MAKING, /* the mapping is on its way */
+	ATTACH_LIVE,
+};
+
+/* One attach of one process; others may hold the same byte, after a fork. */
+struct attach_shm {
+	uint32_t state;
+	uint32_t segment_ix;
+	uint32_t segment_gen;
+	uint32_t spare;
+	_Alignas(8) uint64_t byte;
+	_Alignas(8) uint64_t address;
+};
+
+struct attach_block_shm {
+	uint32_t next_ref;
+	uint32_t capacity;
+	uint32_t spare[6];
+	struct attach_shm record[];
+};
+
 /* ---- Arena ------------------------------------------------------------------------------- */
 
 struct chunk_shm {
@@ -469,6 +520,9 @@ ASSERT_SIZE(struct thread_shm, THREAD_BYTES);
 ASSERT_SIZE(struct object_shm, 64);
 ASSERT_SIZE(struct set_shm, OBJECT_SLOT_BYTES);
 ASSERT_SIZE(struct sem_shm, SEM_CELL_BYTES);
+ASSERT_SIZE(struct segment_shm, OBJECT_SLOT_BYTES);
+ASSERT_SIZE(struct attach_shm, 32);
+ASSERT_SIZE(struct attach_block_shm, 32);
 ASSERT_SIZE(struct semq_shm, 32);
 ASSERT_SIZE(struct queue_shm, OBJECT_SLOT_BYTES);
 ASSERT_SIZE(struct msg_shm, 48);

@@ -112,7 +112,8 @@ uint64_t layout_format(void)
 	static const uint64_t facts[] = {
 		sizeof(struct header_shm), sizeof(struct proc_shm), sizeof(struct thread_shm),
 		sizeof(struct object_shm), sizeof(struct set_shm), sizeof(struct sem_shm),
-		sizeof(struct semq_shm), sizeof(struct undo_shm), sizeof(struct chunk_shm),
+		sizeof(struct semq_shm), sizeof(struct segment_shm), sizeof(struct attach_shm),
+		offsetof(struct segment_shm, made), offsetof(struct segment_shm, attach_seq), sizeof(struct undo_shm), sizeof(struct chunk_shm),
 		sizeof(struct pool_shm), sizeof(struct arena_shm), sizeof(struct table_shm),
 		offsetof(struct header_shm, limits), offsetof(struct header_shm, table),
 		offsetof(struct header_shm, arena), offsetof(struct thread_shm, st),

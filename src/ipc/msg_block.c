@@ -85,8 +85,10 @@ int msg_tidy(struct caller *c)
 
 	if (rc == OUTCOME_DONE)
 		rc = arena_give(c, NAME_SIDE);
-	if (rc == OUTCOME_DONE && self->pocket_bytes > MSG_KEEP_BLOCK)
+	if (rc == OUTCOME_DONE && self->pocket_bytes > MSG_KEEP_BLOCK) {
+		self->pocket_uses++;
 		rc = arena_give(c, NAME_POCKET);
+	}
 	return rc;
 }
 

@@ -70,7 +70,7 @@ static int sleep_as_sender(struct caller *c, const struct msg_view *v, struct ms
 	self->msg_block_ref = self->name_ref[NAME_POCKET];
 	self->pid = c->pid;
 	msg_begin(self, v, OP_WAIT);
-	msg_enqueue(c, v, c->thread_ix);
+	msg_enqueue(c, v);
 	msg_end(self);
 	return OUTCOME_SLEEP;
 }
@@ -174,7 +174,7 @@ static int sleep_as_receiver(struct caller *c, const struct msg_view *v,
 	self->msg_bytes = rq->flags & MSGF_NOERROR ? UINT64_MAX : rq->bytes;
 	self->pid = c->pid;
 	msg_begin(self, v, OP_WAIT);
-	msg_enqueue(c, v, c->thread_ix);
+	msg_enqueue(c, v);
 	msg_end(self);
 	return OUTCOME_SLEEP;
 }
@@ -276,9 +276,14 @@ int msg_receive(struct caller *c, struct msg_receive_request *rq)
 	self->op_block_ref = ref;
 	self->op_pid = c->pid;
 	self->op_time = rq->now;
-	store_crash(&self->name_ref[NAME_FLY], ref); /* MSG_B1: void until the commit */
 	msg_begin(self, &v, OP_RECEIVE);
+	store_crash(&self->name_ref[NAME_FLY], ref); /* MSG_B1: void until the commit */
 	rc = msg_take_out(c, v.q, ref);
+	if (rc < 0) {
+		store_crash(&self->name_ref[NAME_FLY], 0); /* MSG_B1 */
+		msg_end(self);
+		goto out;
+	}
 	v.q->lrpid = c->pid;
 	v.q->rtime = rq->now;
 	msg_cache_put(c, v.q);

@@ -45,13 +45,11 @@ struct msg_wakes {
 /* More steps than a chain of any queue can have: damage ends here. */
 #define MSG_CHAIN_BOUND (1u << 28)
 
-/* ---- msg_queue.c: all but the first two need the queue's lock, held by c or by the dead thread in
+/* ---- msg_queue.c: all but the first need the queue's lock, held by c or by the dead thread in
  * whose name c acts; `actor` is that thread ---- */
 
 /* Looks the id up and takes its lock: -EINVAL no such id, -EIDRM gone meanwhile, OUTCOME_BUSY. */
 int msg_lock(struct caller *c, int32_t id, struct msg_view *ret);
-int msg_find(struct caller *c, int32_t id, struct msg_view *ret);
-int msg_lock_found(struct caller *c, const struct msg_view *v);
 void msg_unlock(struct caller *c, const struct msg_view *v, struct msg_wakes *wakes);
 
 /* Says what the actor is about to change, so that repair rebuilds what is derived. */
@@ -90,8 +88,8 @@ void msg_apply_set(struct caller *c, const struct msg_view *v, struct thread_shm
 void msg_apply_removal(struct caller *c, const struct msg_view *v, struct thread_shm *actor,
 		       struct msg_wakes *wakes);
 
-/* The thread's waiter, whose fields are filled, joins the queue. */
-void msg_enqueue(struct caller *c, const struct msg_view *v, uint32_t thread_ix);
+/* The calling thread's waiter, whose fields are filled, joins the queue. */
+void msg_enqueue(struct caller *c, const struct msg_view *v);
 /* Puts a queued waiter into the lists (its arrival is set) or takes it out. */
 void msg_enlist(struct caller *c, struct queue_shm *q, uint32_t thread_ix);
 void msg_delist(struct caller *c, struct queue_shm *q, uint32_t thread_ix);

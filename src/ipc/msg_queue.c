@@ -58,35 +58,24 @@
 
 /* ---- The lock ---------------------------------------------------------------------------- */
 
-int msg_find(struct caller *c, int32_t id, struct msg_view *ret)
+int msg_lock(struct caller *c, int32_t id, struct msg_view *ret)
 {
 	struct object_shm *o = ids_lookup(c->base, FAMILY_MSG, id, &ret->ix);
+	uint64_t lock;
+	int rc;
 
 	if (!o)
 		return -EINVAL;
 	ret->q = (struct queue_shm *)(void *)o;
 	ret->id = id;
-	return OUTCOME_DONE;
-}
-
-int msg_lock_found(struct caller *c, const struct msg_view *v)
-{
-	uint64_t lock = ids_object_lock(FAMILY_MSG, v->ix);
-	int rc = rlock_acquire(c, lock);
-
+	lock = ids_object_lock(FAMILY_MSG, ret->ix);
+	rc = rlock_acquire(c, lock);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (load_acquire(&v->q->object.live) == (uint32_t)v->id + 1) /* ID_P1/A */
+	if (load_acquire(&o->live) == (uint32_t)id + 1) /* ID_P1/A */
 		return OUTCOME_DONE;
 	rlock_release(c, lock);
 	return -EIDRM;
-}
-
-int msg_lock(struct caller *c, int32_t id, struct msg_view *ret)
-{
-	int rc = msg_find(c, id, ret);
-
-	return rc < 0 ? rc : msg_lock_found(c, ret);
 }
 
 void msg_unlock(struct caller *c, const struct msg_view *v, struct msg_wakes *wakes)
@@ -211,9 +200,9 @@ void msg_delist(struct caller *c, struct queue_shm *q, uint32_t thread_ix)
 		q->smallest = UINT64_MAX;
 }
 
-void msg_enqueue(struct caller *c, const struct msg_view *v, uint32_t thread_ix)
+void msg_enqueue(struct caller *c, const struct msg_view *v)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_self(c);
 	uint32_t st = load_relaxed(&t->st); /* FREE: nobody else writes it */
 
 	t->family = FAMILY_MSG;
@@ -222,7 +211,7 @@ void msg_enqueue(struct caller *c, const struct msg_view *v, uint32_t thread_ix)
 	t->msg_changes = v->q->changes;
 	t->arrival = ++v->q->arrival;
 	store_crash(&t->st, WAIT_WORD(WAIT_REQUEST(st) + 1, WAIT_WAITING)); /* MSG_P1/R commit */
-	msg_enlist(c, v->q, thread_ix);
+	msg_enlist(c, v->q, c->thread_ix);
 }
 
 /*

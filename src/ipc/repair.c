@@ -16,12 +16,15 @@
 #include "ipc/repair.h"
 
 #include <errno.h>
+#include <limits.h>
 
+#include "base/futex.h"
 #include "core/arena.h"
 #include "core/ids.h"
 #include "core/procs.h"
 #include "core/region.h"
 #include "core/rlock.h"
+#include "ipc/msg.h"
 #include "ipc/sem.h"
 
 #define BURY_DEPTH 64
@@ -33,6 +36,7 @@ static const struct family_ops {
 	int (*bury_thread)(struct caller *c, uint32_t dead_ix);
 	int (*purge)(struct caller *c, uint32_t thread_ix);
 } families[FAMILY_COUNT] = {
+	[FAMILY_MSG] = {msg_repair_queue, msg_created, msg_total, msg_bury_thread, msg_purge},
 	[FAMILY_SEM] = {sem_repair_set, sem_created, sem_total, sem_bury_thread, sem_purge},
 };
 
@@ -179,9 +183,12 @@ static void unclaim_process(struct proc_shm *p, bool free_slot)
 
 	if (free_slot) {
 		p->flags = 0;
-		store_release(&p->state, PROC_FREE); /* REG_P2/R */
+		store_release(&p->claim, CLAIM_WORD(gen + 1, 0, 0)); /* REG_P1/R */
+		store_release(&p->state, PROC_FREE);		      /* REG_P2/R */
+		futex_wake(&p->state, INT_MAX); /* who waits for this burial */
+		return;
 	}
-	store_release(&p->claim, CLAIM_WORD(free_slot ? gen + 1 : gen, 0, 0)); /* REG_P1/R */
+	store_release(&p->claim, CLAIM_WORD(gen, 0, 0)); /* REG_P1/R */
 }
 
 /*
@@ -209,15 +216,32 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, int *r
 	return empty;
 }
 
+/* A living thread stands for the process, in place of one that has ended. */
+static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
+{
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+
+	for (uint32_t k = 0; k < GROUP_THREADS; k++) {
+		uint32_t ix = group * GROUP_SPAN + k;
+
+		if ((CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+		    !c->ops->is_dead(c, ix, false))
+			p->first_thread_link = ix + 1;
+	}
+}
+
 /* Buries the dead threads of a process; true when none is left. */
 static bool clear_groups(struct caller *c, uint32_t proc_ix, int *ret_busy)
 {
 	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
 	bool empty = true;
 
-	for (uint32_t g = 0; g < groups; g++)
-		if (procs_owns_group(c->base, proc_ix, g))
-			empty &= clear_group(c, g, false, ret_busy);
+	for (uint32_t g = 0; g < groups; g++) {
+		if (!procs_owns_group(c->base, proc_ix, g) || clear_group(c, g, false, ret_busy))
+			continue;
+		empty = false;
+		note_survivor(c, proc_ix, g);
+	}
 	return empty;
 }
 

@@ -321,9 +321,11 @@ int32_t sem_dead_holder(struct caller *c, int32_t id)
 		uint32_t link = p ? p->first_thread_link : 0;
 		struct thread_shm *t = link ? region_thread(c->base, link - 1) : NULL;
 
-		if (t && u->proc_ix != c->proc_ix && t->proc_ix == u->proc_ix &&
-		    (CLAIM_GEN(load_acquire(&t->claim)) & 1) && /* REG_P1/A */
-		    c->ops->is_dead(c, link - 1, false))
+		/* Dead, or buried already while the process is not: somebody is at it just now. */
+		if (t && u->proc_ix != c->proc_ix &&
+		    (t->proc_ix != u->proc_ix ||
+		     !(CLAIM_GEN(load_acquire(&t->claim)) & 1) || /* REG_P1/A */
+		     c->ops->is_dead(c, link - 1, false)))
 			return (int32_t)u->proc_ix;
 		ref = u ? u->next_in_set_ref : 0;
 	}

@@ -5,7 +5,6 @@
  */
 #include "preload/entry.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 
 enum syscall_class { CLASS_NONE, CLASS_SEM, CLASS_MSG, CLASS_SHM, CLASS_PROCESS, CLASS_COUNT };
@@ -76,7 +75,7 @@ void *entry_find(const char *name)
 		return NULL;
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		for (const struct entry_name *n = families[i]; n->name; n++)
-			if (strcmp(n->name, name) == 0)
+			if (symbol_is(n->name, name))
 				return n->function;
 	return NULL;
 }

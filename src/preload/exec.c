@@ -267,10 +267,13 @@ static enum reach inspect_command(const char *file, const char *search)
 }
 
 /* Says what cannot be reached. Is the library better left out of its environment? */
-static bool judge(enum reach reach, const char *path)
+static bool judge(char *const environment[], enum reach reach, const char *path)
 {
 	switch (reach) {
 	case REACH_STATIC:
+		/* Valgrind's tools are static, and load program and preloads themselves. */
+		if (variable(environment, "VALGRIND_LAUNCHER="))
+			return false;
 		report(REPORT_EXEC,
 		       "%s is linked statically: its System V IPC calls go to the kernel; link it "
 		       "dynamically to have them in the namespace",
@@ -278,22 +281,22 @@ static bool judge(enum reach reach, const char *path)
 		return false;
 	case REACH_SECURE:
 		report(REPORT_EXEC,
-		       "%s is set-user-ID or set-group-ID: its System V IPC calls go to the kernel; "
-		       "run it as a user for whom it changes nothing",
+		       "%s is set-user-ID or set-group-ID: its System V IPC calls go to the "
+		       "kernel; run it as a user for whom it changes nothing",
 		       path);
 		return false;
 	case REACH_CLASS:
 		if (strstr(own_library, "$LIB"))
 			return false;
 		report(REPORT_EXEC,
-		       "%s is of another word size: its System V IPC calls go to the kernel; install "
-		       "the library for it, with $LIB in the path in LD_PRELOAD",
+		       "%s is of another word size: its System V IPC calls go to the kernel; "
+		       "install the library for it, with $LIB in the path in LD_PRELOAD",
 		       path);
 		return true;
 	case REACH_LIBC:
 		report(REPORT_EXEC,
-		       "%s uses another C library: its System V IPC calls go to the kernel; start it "
-		       "with a usysv built for that library",
+		       "%s uses another C library: its System V IPC calls go to the kernel; start "
+		       "it with a usysv built for that library",
 		       path);
 		return true;
 	case REACH_YES:
@@ -412,9 +415,10 @@ static void descriptor_path(char *path, int fd)
 
 /* An environment for this program in the caller's frame; the one given when nothing is to do. */
 #define NEW_ENVIRONMENT(environment, reach, path)                                                  \
-	(exec_is_on(environment) ? exec_environment(environment, judge(reach, path),                    \
-					       alloca(exec_scratch_bytes(environment)))            \
-			    : (environment))
+	(exec_is_on(environment)                                                                   \
+		 ? exec_environment(environment, judge(environment, reach, path),                  \
+				    alloca(exec_scratch_bytes(environment)))                       \
+		 : (environment))
 
 PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
 {

@@ -9,8 +9,8 @@
  * was not called through us (another C library), our destructor does it, which may be early.
  *
  * The constructor maps nothing and looks nothing up that is not needed: programs that never make
- * a System V call pay for a few table writes. All that it sets is also set on first use, for
- * constructors of other libraries may run before it.
+ * a System V call pay for a few table writes. Constructors of other libraries may run before it;
+ * what they may do needs nothing of it, but that the programs they start get no library.
  */
 #include <errno.h>
 #include <grp.h>
@@ -231,13 +231,21 @@ PUBLIC int chroot(const char *path)
 PUBLIC int unshare(int flags)
 {
 	session_attach_early();
-	return changed(NEXT(unshare)(flags));
+	int rc = changed(NEXT(unshare)(flags));
+
+	if (rc == 0 && (flags & (CLONE_SYSVSEM | CLONE_NEWIPC)))
+		session_leave_undo();
+	return rc;
 }
 
 PUBLIC int setns(int fd, int type)
 {
 	session_attach_early();
-	return changed(NEXT(setns)(fd, type));
+	int rc = changed(NEXT(setns)(fd, type));
+
+	if (rc == 0 && (type & CLONE_NEWIPC))
+		session_leave_undo();
+	return rc;
 }
 
 /* The same by number. Those that end or replace the process are made as the functions are. */

@@ -10,7 +10,6 @@
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
-#include <string.h>
 
 #ifndef STT_GNU_IFUNC
 #define STT_GNU_IFUNC 10
@@ -58,8 +57,7 @@ static const void *dynamic_address(const struct link_map *map, ElfW(Addr) value)
 
 static bool read_image(const struct link_map *map, struct image *ret)
 {
-	memset(ret, 0, sizeof(*ret));
-	ret->load = map->l_addr;
+	*ret = (struct image){.load = map->l_addr};
 	if (!map->l_ld)
 		return false;
 	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) {
@@ -90,7 +88,7 @@ static bool is_default_function(const struct image *image, uint32_t ix, const ch
 		return false;
 	if (image->versions && (image->versions[ix] & VERSYM_HIDDEN))
 		return false;
-	return strcmp(image->strings + s->st_name, name) == 0;
+	return symbol_is(image->strings + s->st_name, name);
 }
 
 static uint32_t gnu_hash_of(const char *name)

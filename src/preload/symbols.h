@@ -50,6 +50,19 @@ static inline void *next_function(enum next_index ix)
 
 #define NEXT(name) ((__typeof__(name) *)next_function(NEXT_##name))
 
+/*
+ * Are two names the same? In place of strcmp(), which a sanitizer's library replaces by one that
+ * does not work yet when it looks its own symbols up, through us.
+ */
+static inline bool symbol_is(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
 /* The file of the program interpreter (dynamic loader) of this process; null if unknown. */
 const char *symbol_loader_path(void);
 

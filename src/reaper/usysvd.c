@@ -103,7 +103,7 @@ static void serve(struct reaper *r)
 		(void)reaper_step(r, 500); /* watches nothing else */
 		if (r->users > 0) {
 			last_use = seconds();
-		} else if (seconds() - last_use > LINGER_SECONDS) {
+		} else if (seconds() - last_use >= LINGER_SECONDS) {
 			if (retire(r))
 				return;
 			last_use = seconds(); /* somebody has come at the last moment */

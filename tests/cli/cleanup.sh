@@ -56,7 +56,7 @@ exec 7>&-
 until_true 10 has_users "$name" 0
 # Whoever enters next finds no reaper and starts one.
 if [ -d "$root/$name" ]; then
-	USYSV_NAMESPACE=$name LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$(dirname "$usysv")/libusysv-preload.so \
+	USYSV_NAMESPACE=$name LD_PRELOAD=$(dirname "$usysv")/libusysv-preload.so \
 		"$user" get 1 >/dev/null
 fi
 until_true 20 nothing_left

@@ -3,8 +3,19 @@
 # and the program user.c. Each test has a base directory of its own, on a tmpfs; at its end, however
 # it ends, the processes that it started are gone and the directory is removed.
 set -u
-usysv=$1
-user=$2
+absolute() {
+	case $1 in
+	/*) echo "$1" ;;
+	*) echo "$PWD/$1" ;;
+	esac
+}
+usysv=$(absolute "$1")
+user=$(absolute "$2")
+start=$(absolute "${3:-}")
+if [ ! -x "$usysv" ] || [ ! -x "$user" ]; then
+	echo "usage: TEST USYSV USER"
+	exit 2
+fi
 failures=0
 pids=
 
@@ -15,10 +26,7 @@ USYSV_DIR=$work/base
 mkdir "$USYSV_DIR"
 export USYSV_DIR
 unset USYSV_NAMESPACE USYSV_REGION
-# What programs of an earlier test were preloaded with is none of ours, a sanitizer's library is.
-LD_PRELOAD=${USYSV_TEST_PRELOAD:-}
-export LD_PRELOAD
-[ -n "$LD_PRELOAD" ] || unset LD_PRELOAD
+unset LD_PRELOAD
 root=$USYSV_DIR/usysv-$(id -u)
 
 finish() {

@@ -57,22 +57,22 @@ expect('PROMPT> ')
 # ^C kills a plain program; the status is the shell's
 type_line(usysv + " run -- sh -c 'echo REA''DY; exec sleep 1000'; echo STA''TUS=$?")
 expect('READY')
-time.sleep(0.2)
 os.write(fd, b'\x03')
 expect('STATUS=130')
 expect('PROMPT> ')
 
-# ^Z, fg, ^Z, fg
-type_line(usysv + " run -- sh -c 'echo REA''DY; read line; echo LI''NE=$line; exit 9'; echo STA''TUS=$?")
+# ^Z, fg, twice; the program's answer tells that it has the terminal again
+type_line(usysv + """ run -- sh -c 'echo REA""DY; while read line; do echo LI""NE=$line; test "$line" = end && exit 9; done'; echo STA''TUS=$?""")
 expect('READY')
-for turn in range(2):
+for turn in ('one', 'two'):
     os.write(fd, b'\x1a')
     expect('Stopped')
     expect('PROMPT> ')
     type_line('fg')
-    expect('usysv')
-type_line('hello')
-expect('LINE=hello')
+    type_line(turn)
+    expect('LINE=' + turn)
+type_line('end')
+expect('LINE=end')
 expect('PROMPT> ')
 type_line('exit')
 os.waitpid(pid, 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program that uses System V semaphores, for the tests of the commands. It knows nothing of usysv.
+ * A program that uses System V semaphores, for the tests of the commands. It knows nothing of
+ * usysv.
  *
  *   user hold [KEY]  makes a set (or opens that of the key), says its id, waits for the end of its
  *                    standard input

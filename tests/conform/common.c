@@ -393,6 +393,8 @@ static void create_takes_the_effective_ids(void **state)
 
 	(void)state;
 	need_users();
+	/* Who changes identity must have met the namespace before: it may not get in later. */
+	CHECK_ERR(family->get(test_key(1), 0), ENOENT);
 	IN_CHILD (kid) {
 		CHECK_OK(setresgid(33, 44, 33));
 		CHECK_OK(setresuid(11, 22, 11));

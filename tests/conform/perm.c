@@ -35,6 +35,8 @@ static int object_of_others(int mode)
 	pid_t kid;
 	int id;
 
+	/* Who changes identity must have met the namespace before: it may not get in later. */
+	CHECK_ERR(family->get(test_key(KEY), 0), ENOENT);
 	IN_CHILD (kid) {
 		become(&creator);
 		board->number[60] = CHECK_OK(family->get(test_key(KEY), IPC_CREAT | 0600));

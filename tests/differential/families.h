@@ -18,9 +18,7 @@ extern const struct family sem_family;
 extern const struct family msg_family;
 
 /* The persons a worker may act as; 0 is root. */
-enum {
-	PERSON_COUNT = 4
-};
+enum { PERSON_COUNT = 4 };
 
 struct person {
 	const char *name;

@@ -8,7 +8,6 @@
  * race), and in which order several sleeping receivers stand again after IPC_SET made them look
  * anew. So a second sender does not sleep, and IPC_SET is not called with two receivers asleep.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -35,23 +34,33 @@ struct message {
 };
 
 static const struct name_value get_flags[] = {
-	{"CREAT", IPC_CREAT}, {"EXCL", IPC_EXCL}, {"NOWAIT", IPC_NOWAIT}, {NULL, 0},
+	{"CREAT", IPC_CREAT},
+	{"EXCL", IPC_EXCL},
+	{"NOWAIT", IPC_NOWAIT},
+	{NULL, 0},
 };
 
 static const struct name_value transfer_flags[] = {
-	{"NOWAIT", IPC_NOWAIT}, {"NOERROR", MSG_NOERROR}, {"EXCEPT", MSG_EXCEPT},
-	{"COPY", MSG_COPY},	{NULL, 0},
+	{"NOWAIT", IPC_NOWAIT},
+	{"NOERROR", MSG_NOERROR},
+	{"EXCEPT", MSG_EXCEPT},
+	{"COPY", MSG_COPY},
+	{NULL, 0},
 };
 
 static const struct name_value pointers[] = {
-	{"good", POINTER_GOOD}, {"null", POINTER_NULL}, {"bad", POINTER_BAD},
-	{"edge", POINTER_EDGE}, {NULL, 0},
+	{"good", POINTER_GOOD},
+	{"null", POINTER_NULL},
+	{"bad", POINTER_BAD},
+	{"edge", POINTER_EDGE},
+	{NULL, 0},
 };
 
 static const struct name_value commands[] = {
-	{"IPC_STAT", IPC_STAT}, {"IPC_SET", IPC_SET},	      {"IPC_RMID", IPC_RMID},
-	{"MSG_STAT", MSG_STAT}, {"MSG_STAT_ANY", MSG_STAT_ANY}, {"IPC_INFO", IPC_INFO},
-	{"MSG_INFO", MSG_INFO}, {NULL, 0},
+	{"IPC_STAT", IPC_STAT},         {"IPC_SET", IPC_SET},
+	{"IPC_RMID", IPC_RMID},         {"MSG_STAT", MSG_STAT},
+	{"MSG_STAT_ANY", MSG_STAT_ANY}, {"IPC_INFO", IPC_INFO},
+	{"MSG_INFO", MSG_INFO},         {NULL, 0},
 };
 
 static bool put_result(struct outcome *outcome, struct text *text, long ret)
@@ -245,8 +254,8 @@ static void dump_messages(struct text *text, int id, unsigned long count)
 	static struct message message;
 
 	for (unsigned long ix = 0; ix < count && ix < PEEK_MAX; ix++) {
-		ssize_t length = msgrcv(id, &message, sizeof(message.text), (long)ix,
-					MSG_COPY | IPC_NOWAIT);
+		ssize_t length =
+			msgrcv(id, &message, sizeof(message.text), (long)ix, MSG_COPY | IPC_NOWAIT);
 
 		text_puts(text, " | ");
 		if (length < 0)

@@ -3,7 +3,6 @@
  * Which message calls to make. Few queues, few types, small messages in small queues, so that
  * both senders and receivers have to wait.
  */
-#define _GNU_SOURCE
 #include <limits.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -14,24 +13,24 @@
 #include "world.h"
 
 enum {
-	STYLE_SEND,    /* weight against receiving 50 */
-	STYLE_NOWAIT,  /* percent of calls */
-	STYLE_TYPED,   /* percent of receives for certain types */
-	STYLE_COPY,    /* percent of receives */
-	STYLE_SHORT,   /* percent of receives with a small buffer */
-	STYLE_ANSWER,  /* percent of steps that fit a sleeper */
-	STYLE_CTL,     /* percent of steps that are msgctl */
-	STYLE_BAD,     /* percent of calls with something wrong */
-	STYLE_LONG,    /* percent of messages near the limit */
-	STYLE_NARROW,  /* percent of IPC_SETs that leave little room */
-	STYLE_QUEUES,  /* how many queues there shall be */
-	STYLE_CHILD,   /* percent of calls made by a child */
-	STYLE_REMOVE,  /* weight of IPC_RMID */
+	STYLE_SEND,   /* weight against receiving 50 */
+	STYLE_NOWAIT, /* percent of calls */
+	STYLE_TYPED,  /* percent of receives for certain types */
+	STYLE_COPY,   /* percent of receives */
+	STYLE_SHORT,  /* percent of receives with a small buffer */
+	STYLE_ANSWER, /* percent of steps that fit a sleeper */
+	STYLE_CTL,    /* percent of steps that are msgctl */
+	STYLE_BAD,    /* percent of calls with something wrong */
+	STYLE_LONG,   /* percent of messages near the limit */
+	STYLE_NARROW, /* percent of IPC_SETs that leave little room */
+	STYLE_QUEUES, /* how many queues there shall be */
+	STYLE_CHILD,  /* percent of calls made by a child */
+	STYLE_REMOVE, /* weight of IPC_RMID */
 };
 
 void msg_choose_style(struct world *world)
 {
-	static const unsigned send[] = {30, 50, 80}, nowait[] = {3, 15, 40}, typed[] = {10, 50, 90},
+	static const unsigned send[] = {30, 50, 80}, nowait[] = {2, 8, 30}, typed[] = {10, 50, 90},
 			      copy[] = {0, 3, 15}, small[] = {2, 20, 50}, answer[] = {5, 15, 30},
 			      ctl[] = {4, 12, 30}, bad[] = {0, 2, 8}, lengthy[] = {0, 1, 20},
 			      narrow[] = {20, 60, 90}, queues[] = {1, 1, 2, 3}, child[] = {0, 1, 5},
@@ -69,8 +68,9 @@ static int64_t choose_slot(struct world *world)
 	unsigned slot = random_below(&world->random, SLOTS_MAX);
 
 	if (is_bad(world))
-		return random_percent(&world->random, 30) ? ID_NEGATIVE :
-		       random_percent(&world->random, 50) ? ID_NEVER : (int64_t)slot;
+		return random_percent(&world->random, 30)   ? ID_NEGATIVE
+		       : random_percent(&world->random, 50) ? ID_NEVER
+							    : (int64_t)slot;
 	for (unsigned tries = 0; tries < SLOTS_MAX && !hints[slot].live; tries++)
 		slot = (slot + 1) % SLOTS_MAX;
 	return slot;
@@ -80,6 +80,7 @@ static int64_t choose_mode(struct world *world)
 {
 	static const unsigned modes[] = {0600, 0600, 0666, 0666, 0660, 0644, 0640, 0200, 0400, 0};
 
+	/* With root alone no mode keeps anybody out. */
 	return world_draw(world, modes, 10);
 }
 
@@ -93,9 +94,10 @@ static void generate_get(struct world *world, struct step *step)
 	for (unsigned tries = 0; tries < SLOTS_MAX && hints[slot].live; tries++)
 		slot = (slot + 1) % SLOTS_MAX;
 	step->op_ix = MSG_OP_GET;
-	step->arg[0] = random_percent(random, full ? 0 : 25) ? IPC_PRIVATE :
-							       1 + random_below(random, 3);
-	step->arg[1] = choose_mode(world) | (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
+	step->arg[0] =
+		random_percent(random, full ? 0 : 25) ? IPC_PRIVATE : 1 + random_below(random, 3);
+	step->arg[1] = choose_mode(world) |
+		       (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
 		       (random_percent(random, 15) ? IPC_EXCL : 0);
 	step->arg[2] = slot;
 }
@@ -106,8 +108,8 @@ static int64_t choose_size(struct world *world)
 
 	if (chance(world, STYLE_LONG))
 		return world_draw(world, near_limits, 8);
-	return random_percent(&world->random, 20) ? random_below(&world->random, 65) :
-						    random_below(&world->random, 9);
+	return random_percent(&world->random, 20) ? random_below(&world->random, 65)
+						  : random_below(&world->random, 9);
 }
 
 static void generate_send(struct world *world, struct step *step)
@@ -187,8 +189,10 @@ static bool generate_answer(struct world *world, struct step *step)
 		return false;
 	if (sleeper->op_ix == MSG_OP_RECEIVE) {
 		generate_send(world, step);
-		step->arg[1] = sleeper->arg[2] > 0 ? sleeper->arg[2] :
-			       sleeper->arg[2] < -4 ? 1 : sleeper->arg[2] < 0 ? -sleeper->arg[2] : 1;
+		step->arg[1] = sleeper->arg[2] > 0    ? sleeper->arg[2]
+			       : sleeper->arg[2] < -4 ? 1
+			       : sleeper->arg[2] < 0  ? -sleeper->arg[2]
+						      : 1;
 		if (sleeper->arg[3] & MSG_EXCEPT && sleeper->arg[2] > 0)
 			step->arg[1] = sleeper->arg[2] % 4 + 1;
 	} else {
@@ -203,7 +207,7 @@ static bool generate_answer(struct world *world, struct step *step)
 static void generate_ctl(struct world *world, struct step *step)
 {
 	static const int commands[] = {IPC_STAT, MSG_STAT, 13, MSG_INFO, IPC_INFO,
-				       IPC_SET,	 IPC_RMID, 99, -1};
+				       IPC_SET,  IPC_RMID, 99, -1};
 	static const unsigned narrow[] = {0, 1, 3, 8, 16, 30, 100};
 	unsigned weights[] = {2, 1, 1, 1, 1, 10, 0, 0, 0};
 	struct random *random = &world->random;
@@ -231,7 +235,8 @@ bool msg_generate(struct world *world, struct step *step)
 
 	if (worker_ix < 0)
 		return false;
-	if (live == 0 || random_percent(random, live < world->style[FAMILY_MSG][STYLE_QUEUES] ? 15 : 2))
+	if (live == 0 ||
+	    random_percent(random, live < world->style[FAMILY_MSG][STYLE_QUEUES] ? 15 : 2))
 		generate_get(world, step);
 	else if (chance(world, STYLE_ANSWER) && generate_answer(world, step))
 		(void)0;
@@ -247,5 +252,7 @@ bool msg_generate(struct world *world, struct step *step)
 		step->arg[3] |= IPC_NOWAIT;
 	if (chance(world, STYLE_CHILD))
 		step->by = random_percent(random, 50) ? BY_CHILD : BY_KILLED_CHILD;
+	else if (step->op_ix == MSG_OP_SEND || step->op_ix == MSG_OP_RECEIVE)
+		world_let_handler(world, step);
 	return true;
 }

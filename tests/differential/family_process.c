@@ -3,7 +3,6 @@
  * What happens to processes: signals, ends of every kind, exec, change of user, the passing of
  * a second, and the files in /proc that show the objects.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -188,8 +187,7 @@ static void call_exit(struct hands *hands, const struct step *step, struct outco
 static bool sibling_is_busy(const struct hands *hands)
 {
 	for (unsigned ix = 0; ix < hands->shared->worker_count; ix++)
-		if (ix != hands->worker_ix &&
-		    hands->shared->process_of[ix] == hands->process_ix &&
+		if (ix != hands->worker_ix && hands->shared->process_of[ix] == hands->process_ix &&
 		    atomic_load(&hands->shared->desk[ix].state) == DESK_BUSY)
 			return true;
 	return false;
@@ -258,7 +256,7 @@ static const struct op process_ops[OP_COUNT] = {
 
 static void choose_style(struct world *world)
 {
-	static const unsigned few[] = {0, 2, 5, 10}, often[] = {4, 8, 15};
+	static const unsigned few[] = {0, 2, 5, 10}, often[] = {2, 5, 10};
 	unsigned *style = world->style[FAMILY_PROCESS];
 
 	style[OP_SIGNAL] = world_draw(world, often, 3);
@@ -281,8 +279,8 @@ static int choose_worker(struct world *world, unsigned op_ix)
 	case OP_STOP:
 		return world_worker(world, WORKER_ASLEEP);
 	case OP_KILL:
-		return world_worker(world, random_percent(&world->random, 50) ? WORKER_ASLEEP :
-										WORKER_IDLE);
+		return world_worker(world, random_percent(&world->random, 50) ? WORKER_ASLEEP
+									      : WORKER_IDLE);
 	case OP_CONTINUE:
 		for (unsigned ix = 0; ix < world->worker_count; ix++)
 			if (world->stopped[ix])
@@ -317,8 +315,9 @@ static bool generate(struct world *world, struct step *step)
 		step->arg[0] = random_below(&world->random, HOW_COUNT);
 		break;
 	case OP_BECOME:
-		step->arg[0] = world->person[worker_ix] ? 0 :
-				       1 + random_below(&world->random, PERSON_COUNT - 1);
+		step->arg[0] = world->person[worker_ix]
+				       ? 0
+				       : 1 + random_below(&world->random, PERSON_COUNT - 1);
 		break;
 	case OP_EXEC:
 		if (world->person[worker_ix])

@@ -3,7 +3,6 @@
  * Semaphores: the calls, and everything that can be seen of the sets. Which calls are worth
  * making is decided in family_sem_generate.c.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -26,34 +25,49 @@ union semun {
 };
 
 static const struct name_value get_flags[] = {
-	{"CREAT", IPC_CREAT}, {"EXCL", IPC_EXCL}, {"NOWAIT", IPC_NOWAIT}, {NULL, 0},
+	{"CREAT", IPC_CREAT},
+	{"EXCL", IPC_EXCL},
+	{"NOWAIT", IPC_NOWAIT},
+	{NULL, 0},
 };
 
 static const struct name_value item_flags[] = {
-	{"NOWAIT", IPC_NOWAIT}, {"UNDO", SEM_UNDO}, {"ODD", 0x100}, {NULL, 0},
+	{"NOWAIT", IPC_NOWAIT},
+	{"UNDO", SEM_UNDO},
+	{"ODD", 0x100},
+	{NULL, 0},
 };
 
 static const struct name_value timeouts[] = {
-	{"none", TIMEOUT_NONE}, {"long", TIMEOUT_LONG},		    {"minus", TIMEOUT_MINUS},
-	{"nsec", TIMEOUT_NSEC}, {"minus-nsec", TIMEOUT_MINUS_NSEC}, {"bad", TIMEOUT_BAD},
+	{"none", TIMEOUT_NONE},
+	{"long", TIMEOUT_LONG},
+	{"minus", TIMEOUT_MINUS},
+	{"nsec", TIMEOUT_NSEC},
+	{"minus-nsec", TIMEOUT_MINUS_NSEC},
+	{"bad", TIMEOUT_BAD},
 	{NULL, 0},
 };
 
 static const struct name_value brief_timeouts[] = {
-	{"zero", TIMEOUT_ZERO}, {"short", TIMEOUT_SHORT}, {NULL, 0},
+	{"zero", TIMEOUT_ZERO},
+	{"short", TIMEOUT_SHORT},
+	{NULL, 0},
 };
 
 static const struct name_value pointers[] = {
-	{"good", POINTER_GOOD}, {"null", POINTER_NULL}, {"bad", POINTER_BAD},
-	{"edge", POINTER_EDGE}, {NULL, 0},
+	{"good", POINTER_GOOD},
+	{"null", POINTER_NULL},
+	{"bad", POINTER_BAD},
+	{"edge", POINTER_EDGE},
+	{NULL, 0},
 };
 
 static const struct name_value commands[] = {
-	{"GETVAL", GETVAL},	{"SETVAL", SETVAL},	      {"GETALL", GETALL},
-	{"SETALL", SETALL},	{"GETPID", GETPID},	      {"GETNCNT", GETNCNT},
-	{"GETZCNT", GETZCNT},	{"IPC_STAT", IPC_STAT},	      {"IPC_SET", IPC_SET},
-	{"IPC_RMID", IPC_RMID}, {"SEM_STAT", SEM_STAT},	      {"SEM_STAT_ANY", SEM_STAT_ANY},
-	{"IPC_INFO", IPC_INFO}, {"SEM_INFO", SEM_INFO},	      {NULL, 0},
+	{"GETVAL", GETVAL},     {"SETVAL", SETVAL},     {"GETALL", GETALL},
+	{"SETALL", SETALL},     {"GETPID", GETPID},     {"GETNCNT", GETNCNT},
+	{"GETZCNT", GETZCNT},   {"IPC_STAT", IPC_STAT}, {"IPC_SET", IPC_SET},
+	{"IPC_RMID", IPC_RMID}, {"SEM_STAT", SEM_STAT}, {"SEM_STAT_ANY", SEM_STAT_ANY},
+	{"IPC_INFO", IPC_INFO}, {"SEM_INFO", SEM_INFO}, {NULL, 0},
 };
 
 /* Takes a result; a failure counts with its errno. True if the call succeeded. */
@@ -77,9 +91,9 @@ static void call_semget(struct hands *hands, const struct step *step, struct out
 static void call_semop(struct hands *hands, const struct step *step, struct outcome *outcome)
 {
 	static const struct timespec values[] = {
-		[TIMEOUT_ZERO] = {0, 0},	     [TIMEOUT_SHORT] = {0, 2000000},
-		[TIMEOUT_LONG] = {100000, 0},	     [TIMEOUT_MINUS] = {-1, 0},
-		[TIMEOUT_NSEC] = {1, 1000000000},    [TIMEOUT_MINUS_NSEC] = {0, -1},
+		[TIMEOUT_ZERO] = {0, 0},          [TIMEOUT_SHORT] = {0, 2000000},
+		[TIMEOUT_LONG] = {100000, 0},     [TIMEOUT_MINUS] = {-1, 0},
+		[TIMEOUT_NSEC] = {1, 1000000000}, [TIMEOUT_MINUS_NSEC] = {0, -1},
 	};
 	struct text text = TEXT_ON(outcome->text);
 	struct sembuf *operations;
@@ -98,8 +112,8 @@ static void call_semop(struct hands *hands, const struct step *step, struct outc
 		if (hands->shared->fault == FAULT_UNDO && wanted[ix].sem_op == 2)
 			wanted[ix].sem_flg &= ~SEM_UNDO;
 	}
-	operations = hands_place(hands, step->arg[5], wanted,
-				 step->item_count * sizeof(struct sembuf));
+	operations =
+		hands_place(hands, step->arg[5], wanted, step->item_count * sizeof(struct sembuf));
 	if (step->arg[3] == TIMEOUT_NONE) {
 		ret = semop(id, operations, count);
 	} else {
@@ -114,7 +128,8 @@ static void call_semop(struct hands *hands, const struct step *step, struct outc
 		errno = EINVAL;
 	if (ret < 0 && errno == EIDRM && hands->shared->fault == FAULT_HANG)
 		for (;;)
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 1000}, NULL);
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = 1000},
+					NULL);
 	put_result(outcome, &text, ret);
 }
 
@@ -140,8 +155,8 @@ static void put_ds(const struct shared *shared, struct text *text, const struct 
 {
 	put_perm(shared, text, ds);
 	text_puts(text, " otime=");
-	shared_put_time(shared, text, shared->fault == FAULT_OTIME && ds->sem_nsems == 1 ?
-			0 : ds->sem_otime);
+	shared_put_time(shared, text,
+			shared->fault == FAULT_OTIME && ds->sem_nsems == 1 ? 0 : ds->sem_otime);
 	text_puts(text, " ctime=");
 	shared_put_time(shared, text, ds->sem_ctime);
 	text_puts(text, " nsems=");

@@ -4,7 +4,6 @@
  * and then a call that is made to fit a sleeper, so that sleepers are served and do not only
  * pile up; and a sprinkling of wrong arguments.
  */
-#define _GNU_SOURCE
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
@@ -30,7 +29,7 @@ enum {
 
 void sem_choose_style(struct world *world)
 {
-	static const unsigned undo[] = {0, 10, 30, 70}, nowait[] = {3, 15, 40},
+	static const unsigned undo[] = {0, 10, 30, 70}, nowait[] = {2, 8, 30},
 			      several[] = {0, 25, 50, 90}, zero[] = {5, 15, 40},
 			      answer[] = {5, 15, 30}, ctl[] = {5, 15, 35}, bad[] = {0, 2, 8},
 			      big[] = {0, 0, 1, 10}, sets[] = {1, 1, 2, 4}, child[] = {0, 1, 5},
@@ -68,8 +67,9 @@ static int64_t choose_slot(struct world *world)
 	unsigned slot = random_below(&world->random, SLOTS_MAX);
 
 	if (is_bad(world))
-		return random_percent(&world->random, 30) ? ID_NEGATIVE :
-		       random_percent(&world->random, 50) ? ID_NEVER : (int64_t)slot;
+		return random_percent(&world->random, 30)   ? ID_NEGATIVE
+		       : random_percent(&world->random, 50) ? ID_NEVER
+							    : (int64_t)slot;
 	for (unsigned tries = 0; tries < SLOTS_MAX; tries++) {
 		if (hints[slot].live)
 			break;
@@ -82,6 +82,7 @@ static int64_t choose_mode(struct world *world)
 {
 	static const unsigned modes[] = {0600, 0600, 0666, 0666, 0660, 0644, 0640, 0200, 0400, 0};
 
+	/* With root alone no mode keeps anybody out. */
 	return world_draw(world, modes, 10);
 }
 
@@ -95,10 +96,11 @@ static void generate_get(struct world *world, struct step *step)
 	for (unsigned tries = 0; tries < SLOTS_MAX && hints[slot].live; tries++)
 		slot = (slot + 1) % SLOTS_MAX;
 	step->op_ix = SEM_OP_GET;
-	step->arg[0] = random_percent(random, full ? 0 : 25) ? IPC_PRIVATE :
-							       1 + random_below(random, 3);
+	step->arg[0] =
+		random_percent(random, full ? 0 : 25) ? IPC_PRIVATE : 1 + random_below(random, 3);
 	step->arg[1] = 1 + random_below(random, world->style[FAMILY_SEM][STYLE_SIZE]);
-	step->arg[2] = choose_mode(world) | (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
+	step->arg[2] = choose_mode(world) |
+		       (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
 		       (random_percent(random, 15) ? IPC_EXCL : 0);
 	step->arg[3] = slot;
 	if (random_percent(random, 10))
@@ -224,9 +226,9 @@ static bool generate_answer(struct world *world, struct step *step)
 
 static void generate_ctl(struct world *world, struct step *step)
 {
-	static const int commands[] = {GETVAL, GETPID, GETNCNT, GETZCNT, GETALL, IPC_STAT, SEM_STAT,
-				       SEM_STAT_ANY, SEM_INFO, IPC_INFO, SETVAL, SETALL, IPC_SET,
-				       IPC_RMID, 99, -1};
+	static const int commands[] = {GETVAL,   GETPID,       GETNCNT,  GETZCNT,  GETALL, IPC_STAT,
+				       SEM_STAT, SEM_STAT_ANY, SEM_INFO, IPC_INFO, SETVAL, SETALL,
+				       IPC_SET,  IPC_RMID,     99,       -1};
 	unsigned weights[] = {2, 1, 2, 2, 2, 2, 1, 1, 1, 1, 14, 8, 6, 0, 0, 0};
 	struct random *random = &world->random;
 	const struct object_hint *hints = world->hints[FAMILY_SEM];
@@ -292,7 +294,8 @@ bool sem_generate(struct world *world, struct step *step)
 	if (worker_ix < 0)
 		return false;
 	step->worker_ix = (uint8_t)worker_ix;
-	if (live == 0 || random_percent(random, live < world->style[FAMILY_SEM][STYLE_SETS] ? 15 : 2))
+	if (live == 0 ||
+	    random_percent(random, live < world->style[FAMILY_SEM][STYLE_SETS] ? 15 : 2))
 		generate_get(world, step);
 	else if (chance(world, STYLE_ANSWER) && generate_answer(world, step))
 		(void)0;
@@ -304,5 +307,7 @@ bool sem_generate(struct world *world, struct step *step)
 		forbid_sleep(step);
 	if (chance(world, STYLE_CHILD) && step->op_ix != SEM_OP_BRIEF)
 		step->by = random_percent(random, 50) ? BY_CHILD : BY_KILLED_CHILD;
+	else if (step->op_ix == SEM_OP_OP)
+		world_let_handler(world, step);
 	return true;
 }

@@ -10,7 +10,6 @@
  *	differential [--a BACKEND] [--b BACKEND] [--seed N] ...
  *	differential --replay FILE
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -30,9 +29,7 @@
 #include "shrink.h"
 #include "worker.h"
 
-enum {
-	EXIT_SKIPPED = 77
-};
+enum { EXIT_SKIPPED = 77 };
 
 struct options {
 	uint64_t seed;
@@ -44,6 +41,7 @@ struct options {
 	const char *replay;
 	const char *keep;
 	const char *families;
+	const char *without;
 	bool spread; /* no pinning to CPUs */
 	bool stops;
 	bool no_users;
@@ -74,6 +72,7 @@ static const char usage[] =
 	"  --spread                  use all CPUs in every sequence, not only in some\n"
 	"  --stops                   also stop and continue sleeping processes\n"
 	"  --no-users                let everybody be root\n"
+	"  --without LIST            leave out these operations: view, exec, kill, semctl, ...\n"
 	"  --trace                   print every step\n"
 	"  --fault NAME              plant a fault in back end b: ncnt, order, undo, errno,\n"
 	"                            otime, hang, crash, message\n";
@@ -282,9 +281,11 @@ static bool run_sequence(const struct options *options, uint64_t seed, size_t st
 	choose_families(&world, options->families);
 	world.process_count = script.process_count;
 	world.worker_count = script_worker_count(&script);
-	world.with_users = real_root && !options->no_users && users_exist();
+	world.with_users = real_root && !options->no_users && users_exist() &&
+			   random_percent(&world.random, 35);
 	world.with_stops = options->stops;
 	world.with_ticks = true;
+	world.without = options->without;
 	world_choose_style(&world);
 	session_play(&session, &script, &world, step_count, &verdict);
 	agreed = !verdict.differs;
@@ -336,8 +337,8 @@ static int run(const struct options *options)
 		uint64_t left = options->steps_max - session.steps;
 
 		agreed = run_sequence(options, options->seed + sequences,
-				      left < options->sequence_steps ? left :
-								       options->sequence_steps);
+				      left < options->sequence_steps ? left
+								     : options->sequence_steps);
 		sequences++;
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		seconds = (double)(now.tv_sec - begin.tv_sec) +
@@ -352,7 +353,7 @@ static int run(const struct options *options)
 
 static enum fault parse_fault(const char *name)
 {
-	static const char *const names[] = {"none", "ncnt",  "order", "undo",	"errno",
+	static const char *const names[] = {"none",  "ncnt", "order", "undo",   "errno",
 					    "otime", "hang", "crash", "message"};
 
 	for (unsigned ix = 0; ix < sizeof(names) / sizeof(names[0]); ix++)
@@ -392,6 +393,7 @@ enum {
 	OPTION_STOPS,
 	OPTION_NO_USERS,
 	OPTION_TRACE,
+	OPTION_WITHOUT,
 	OPTION_FAULT,
 	OPTION_HELP,
 };
@@ -413,6 +415,7 @@ static const struct option long_options[] = {
 	{"spread", no_argument, NULL, OPTION_SPREAD},
 	{"stops", no_argument, NULL, OPTION_STOPS},
 	{"no-users", no_argument, NULL, OPTION_NO_USERS},
+	{"without", required_argument, NULL, OPTION_WITHOUT},
 	{"trace", no_argument, NULL, OPTION_TRACE},
 	{"fault", required_argument, NULL, OPTION_FAULT},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -469,6 +472,9 @@ static void take_option(struct options *options, int option)
 		break;
 	case OPTION_NO_USERS:
 		options->no_users = true;
+		break;
+	case OPTION_WITHOUT:
+		options->without = optarg;
 		break;
 	case OPTION_TRACE:
 		session.trace = true;

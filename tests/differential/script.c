@@ -11,7 +11,6 @@
  * arguments. Everything here follows from the
  * families' tables of operations.
  */
-#define _GNU_SOURCE
 #include "script.h"
 
 #include <ctype.h>
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const by_names[] = {"self", "child", "killed-child"};
+static const char *const by_names[] = {"self", "child", "killed-child", "handler"};
 
 void script_free(struct script *script)
 {

@@ -9,7 +9,6 @@
  * and output, so any other launcher can be put before it. A stage that dies, hangs, or speaks
  * nonsense counts as a difference like any other.
  */
-#define _GNU_SOURCE
 #include "session.h"
 
 #include <errno.h>
@@ -251,7 +250,7 @@ static void generate(const struct session *session, struct world *world, struct 
 		look_around(&a->answers[(script->count - 1) % LAG_MAX], world);
 	world_generate(world, &step);
 	script_append(script, &step);
-	if (!(step_op(&step)->traits & OP_BY_STAGE))
+	if (!(step_op(&step)->traits & OP_BY_STAGE) && step.by != BY_HANDLER)
 		world->last[step.worker_ix] = step;
 }
 

@@ -47,7 +47,7 @@ struct session {
 	const char *usysv_path;
 	int deadline_ms;
 	unsigned families; /* bits by index: whose objects are looked at */
-	bool trace; /* print every step and what happened */
+	bool trace;        /* print every step and what happened */
 	/* Totals. */
 	uint64_t steps;
 	uint64_t slept;
@@ -57,7 +57,7 @@ struct session {
 /* How a sequence ended. */
 struct verdict {
 	bool differs;
-	bool trouble; /* a stage died, hung, or lost a worker */
+	bool trouble;   /* a stage died, hung, or lost a worker */
 	size_t step_ix; /* the number of steps: after the last one */
 	char *events[BACKEND_COUNT];
 	char *state[BACKEND_COUNT];

@@ -2,7 +2,6 @@
 /*
  * Memory of a stage and its workers: see shared.h.
  */
-#define _GNU_SOURCE
 #include "shared.h"
 
 #include <string.h>
@@ -11,8 +10,8 @@
 
 struct shared *shared_open(int memory_fd)
 {
-	void *memory = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED,
-			    memory_fd, 0);
+	void *memory =
+		mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -34,8 +33,7 @@ struct shared *shared_create(void)
 
 void shared_name_pid(struct shared *shared, pid_t pid, const char *name)
 {
-	struct pid_name *entry =
-		&shared->pid_name[shared->pid_name_count++ % PID_NAMES_MAX];
+	struct pid_name *entry = &shared->pid_name[shared->pid_name_count++ % PID_NAMES_MAX];
 
 	entry->pid = pid;
 	text_copy(entry->name, sizeof(entry->name), name);

@@ -56,6 +56,10 @@ struct desk {
 	int command_write_fd;
 	struct step step;
 	struct outcome outcome;
+	/* The same for a call to be made in a signal handler. */
+	_Atomic unsigned handler_state; /* DESK_IDLE, DESK_BUSY, DESK_DONE */
+	struct step handler_step;
+	struct outcome handler_outcome;
 };
 
 struct pid_name {
@@ -68,11 +72,11 @@ struct shared {
 	int report_write_fd;
 	unsigned process_count;
 	unsigned worker_count;
-	unsigned fault; /* enum fault */
+	unsigned fault;    /* enum fault */
 	unsigned families; /* bits by index: whose objects are looked at */
 	unsigned child_count;
 	uint8_t process_of[WORKERS_MAX];
-	uint8_t person[WORKERS_MAX]; /* whom it acts as: family_process.c */
+	uint8_t person[WORKERS_MAX];  /* whom it acts as: family_process.c */
 	uint8_t stopped[WORKERS_MAX]; /* of each process: by SIGSTOP */
 	int slot_id[FAMILIES_MAX][SLOTS_MAX];
 	unsigned tick_count;

@@ -8,7 +8,6 @@
  * Any difference counts, not only the one seen first: a smaller script with another difference
  * is as welcome. Only trouble (a deadline, a crash) does not replace a difference in results.
  */
-#define _GNU_SOURCE
 #include "shrink.h"
 
 #include <stdlib.h>

@@ -11,7 +11,6 @@
  * The stage dies when its command pipe ends, when its parent dies, and by SIGALRM when a step
  * takes much longer than its deadline. The workers die with the stage.
  */
-#define _GNU_SOURCE
 #include "stage.h"
 
 #include <dirent.h>
@@ -24,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -184,11 +184,11 @@ static void name_process(struct stage *stage, unsigned process_ix)
 			continue;
 		snprintf(name, sizeof(name), incarnation ? "%c%u.%u" : "%c%u", first ? 'p' : 't',
 			 first ? process_ix : ix, incarnation);
-		shared_name_pid(shared,
-				first ? stage->process[process_ix].pid :
-					atomic_load_explicit(&shared->desk[ix].tid,
-							     memory_order_relaxed),
-				name);
+		shared_name_pid(
+			shared,
+			first ? stage->process[process_ix].pid
+			      : atomic_load_explicit(&shared->desk[ix].tid, memory_order_relaxed),
+			name);
 		first = false;
 	}
 }
@@ -205,8 +205,7 @@ static void start_process(struct stage *stage, unsigned process_ix)
 			continue;
 		watch_end(&stage->watch[ix]);
 		shared->person[ix] = 0;
-		atomic_store_explicit(&shared->desk[ix].state, DESK_STARTING,
-				      memory_order_relaxed);
+		atomic_store_explicit(&shared->desk[ix].state, DESK_STARTING, memory_order_relaxed);
 	}
 	shared->stopped[process_ix] = 0;
 	pid = fork();
@@ -365,6 +364,24 @@ static unsigned pretended(const struct stage *stage, unsigned worker_ix)
 	return worker_ix;
 }
 
+/* Interrupts a sleeper by a signal whose handler makes the call of the step. */
+static void perform_in_handler(struct stage *stage, const struct step *step)
+{
+	struct desk *desk = &stage->shared->desk[step->worker_ix];
+
+	desk->handler_step = *step;
+	desk->handler_outcome.text[0] = '\0';
+	atomic_store_explicit(&desk->handler_state, DESK_BUSY, memory_order_release);
+	syscall(SYS_tgkill, stage_pid(stage, step->worker_ix), desk->tid, SIGUSR1);
+	stage_settle(stage);
+	if (atomic_load_explicit(&desk->handler_state, memory_order_acquire) == DESK_DONE)
+		text_printf(&stage->events, "w%u in handler: %s = %s\n", step->worker_ix,
+			    step_op(step)->name, desk->handler_outcome.text);
+	else
+		text_printf(&stage->events, "w%u: no handler ran\n", step->worker_ix);
+	atomic_store_explicit(&desk->handler_state, DESK_IDLE, memory_order_relaxed);
+}
+
 /* The step, and what happened, in the order of workers. */
 static void perform(struct stage *stage, const struct step *step, struct reply *reply)
 {
@@ -377,11 +394,16 @@ static void perform(struct stage *stage, const struct step *step, struct reply *
 	} else if (op->traits & OP_BY_STAGE) {
 		op->act(stage, step, &stage->events);
 		stage_settle(stage);
-	} else if (stage_is_busy(stage, worker_ix) ||
-		   stage->shared->stopped[stage->shared->process_of[worker_ix]]) {
+	} else if (stage->shared->stopped[stage->shared->process_of[worker_ix]]) {
+		text_puts(&stage->events, "is stopped\n");
+	} else if (stage_is_busy(stage, worker_ix) && step->by == BY_HANDLER &&
+		   (op->traits & OP_MAY_SLEEP)) {
+		perform_in_handler(stage, step);
+	} else if (stage_is_busy(stage, worker_ix)) {
 		text_puts(&stage->events, "is busy\n");
 	} else {
-		bool may_sleep = (op->traits & OP_MAY_SLEEP) && step->by == BY_SELF;
+		bool may_sleep = (op->traits & OP_MAY_SLEEP) &&
+				 (step->by == BY_SELF || step->by == BY_HANDLER);
 
 		submitted = true;
 		stage->caller_ix = worker_ix;
@@ -403,9 +425,9 @@ static void perform(struct stage *stage, const struct step *step, struct reply *
 
 		if (!stage->reported[ix])
 			continue;
-		text_printf(&stage->events, "w%u %s %s = %s\n",
-			    woken ? pretended(stage, ix) : ix, woken ? "woke:" : "called",
-			    step_op(&desk->step)->name, desk->outcome.text);
+		text_printf(&stage->events, "w%u %s %s = %s\n", woken ? pretended(stage, ix) : ix,
+			    woken ? "woke:" : "called", step_op(&desk->step)->name,
+			    desk->outcome.text);
 		reply->woken += woken;
 	}
 }
@@ -416,12 +438,12 @@ static void describe(struct stage *stage, struct reply *reply)
 		if (families[ix]->dump && (stage->shared->families >> ix & 1))
 			families[ix]->dump(stage->shared, &stage->state, reply->hints[ix]);
 	for (unsigned ix = 0; ix < stage->shared->worker_count; ix++) {
-		unsigned state = atomic_load_explicit(&stage->shared->desk[ix].state,
-						      memory_order_relaxed);
+		unsigned state =
+			atomic_load_explicit(&stage->shared->desk[ix].state, memory_order_relaxed);
 
-		reply->worker_state[ix] = state == DESK_BUSY ? WORKER_ASLEEP :
-					  state == DESK_GONE ? WORKER_GONE :
-							       WORKER_IDLE;
+		reply->worker_state[ix] = state == DESK_BUSY   ? WORKER_ASLEEP
+					  : state == DESK_GONE ? WORKER_GONE
+							       : WORKER_IDLE;
 		reply->person[ix] = stage->shared->person[ix];
 		reply->stopped[ix] = stage->shared->stopped[stage->shared->process_of[ix]];
 	}
@@ -458,8 +480,7 @@ static bool send_reply(struct stage *stage, struct reply *reply)
 	reply->state_bytes = (uint32_t)stage->state.used;
 	memcpy(packet, reply, sizeof(*reply));
 	memcpy(packet + sizeof(*reply), stage->events.chars, stage->events.used);
-	memcpy(packet + sizeof(*reply) + stage->events.used, stage->state.chars,
-	       stage->state.used);
+	memcpy(packet + sizeof(*reply) + stage->events.used, stage->state.chars, stage->state.used);
 	return write_all(stage->reply_fd, packet,
 			 sizeof(*reply) + stage->events.used + stage->state.used);
 }
@@ -494,7 +515,8 @@ static int obey(struct stage *stage)
 			return 0;
 		if (got != (ssize_t)sizeof(command))
 			return 1;
-		/* Covers waiting for the next command too, by as much as the other side may take. */
+		/* Covers waiting for the next command too, by as much as the other side may take.
+		 */
 		alarm((unsigned)(stage->deadline_ms / 1000 * 8 + 30));
 		memset(&reply, 0, sizeof(reply));
 		memset(stage->reported, 0, sizeof(stage->reported));

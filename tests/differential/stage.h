@@ -25,8 +25,8 @@ struct reply {
 	uint32_t event_bytes; /* what happened; then follows the state */
 	uint32_t state_bytes;
 	uint8_t trouble; /* the stage cannot go on */
-	uint8_t slept;	 /* the call of this step sleeps */
-	uint8_t woken;	 /* sleepers that returned in this step */
+	uint8_t slept;   /* the call of this step sleeps */
+	uint8_t woken;   /* sleepers that returned in this step */
 	uint8_t worker_state[WORKERS_MAX];
 	uint8_t person[WORKERS_MAX];
 	uint8_t stopped[WORKERS_MAX];

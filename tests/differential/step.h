@@ -22,9 +22,9 @@
 
 enum {
 	WORKERS_MAX = 8,
-	SLOTS_MAX = 6,	  /* object slots of one family */
-	ARGS_MAX = 8,	  /* arguments of one step */
-	ITEMS_MAX = 6,	  /* entries of the list argument of one step */
+	SLOTS_MAX = 6,    /* object slots of one family */
+	ARGS_MAX = 8,     /* arguments of one step */
+	ITEMS_MAX = 6,    /* entries of the list argument of one step */
 	FAMILIES_MAX = 4, /* see families.c */
 	PARAMS_MAX = 9,
 	HINT_VALUES_MAX = 6,
@@ -37,11 +37,13 @@ struct item {
 	int32_t flags;
 };
 
-/* Who performs the call: the worker itself, or a child that it forks for this one call. */
+/* Who performs the call: the worker itself, a child that it forks for this one call, or a handler.
+ */
 enum by {
 	BY_SELF,
-	BY_CHILD,	 /* the child ends by _exit */
+	BY_CHILD,        /* the child ends by _exit */
 	BY_KILLED_CHILD, /* the child kills itself with SIGKILL after the call */
+	BY_HANDLER,      /* a signal handler that interrupts the sleeping worker */
 };
 
 struct step {
@@ -92,11 +94,11 @@ struct param {
 	const struct name_value *names;
 };
 
-struct hands;	/* what a worker has to make a call with: worker.h */
+struct hands;   /* what a worker has to make a call with: worker.h */
 struct outcome; /* what a call gave: shared.h */
 struct shared;
 struct stage;
-struct world;	  /* what the generator knows: world.h */
+struct world; /* what the generator knows: world.h */
 struct object_hint;
 
 enum op_traits {

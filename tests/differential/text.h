@@ -14,9 +14,9 @@ struct text {
 	size_t size;
 };
 
-#define TEXT_ON(array) \
-	{ \
-		.chars = (array), .used = 0, .size = sizeof(array) \
+#define TEXT_ON(array)                                                                             \
+	{                                                                                          \
+		.chars = (array), .used = 0, .size = sizeof(array)                                 \
 	}
 
 void text_clear(struct text *text);

@@ -4,7 +4,6 @@
  * reading. schedstat counts runs in one short line; where the kernel lacks it, the context
  * switches of `status` serve.
  */
-#define _GNU_SOURCE
 #include "watch.h"
 
 #include <fcntl.h>

@@ -28,9 +28,9 @@ enum look {
 	LOOK_DEAD,
 };
 
-#define WATCH_NONE \
-	{ \
-		.state_fd = -1, .runs_fd = -1 \
+#define WATCH_NONE                                                                                 \
+	{                                                                                          \
+		.state_fd = -1, .runs_fd = -1                                                      \
 	}
 
 /* Takes up a thread; a thread that cannot be opened will look dead. */

@@ -6,7 +6,6 @@
  * and it sleeps in two places only: in read() when idle, in a call when busy. How the stage
  * tells these apart: the state on the desk.
  */
-#define _GNU_SOURCE
 #include "worker.h"
 
 #include <errno.h>
@@ -50,9 +49,25 @@ void worker_die_with_parent(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+/* What a handler on this thread makes calls with: not the memory of the call it interrupts. */
+static _Thread_local struct hands *handler_hands;
+
+/* Its purpose is to interrupt; on demand it makes a call as well. */
 static void on_signal(int number)
 {
-	(void)number; /* its purpose is to interrupt */
+	struct hands *hands = handler_hands;
+	struct desk *desk;
+	int saved_errno = errno;
+
+	(void)number;
+	if (!hands)
+		return;
+	desk = hands->desk;
+	if (atomic_load_explicit(&desk->handler_state, memory_order_acquire) != DESK_BUSY)
+		return;
+	step_op(&desk->handler_step)->call(hands, &desk->handler_step, &desk->handler_outcome);
+	atomic_store_explicit(&desk->handler_state, DESK_DONE, memory_order_release);
+	errno = saved_errno;
 }
 
 /* Leaves the desk in a new state, and wakes up the stage. */
@@ -79,6 +94,11 @@ static void perform_by_child(struct hands *hands, const struct step *step)
 	pid_t child;
 	int status;
 
+	/* As with exec: a new process of another user may be locked out. */
+	if (geteuid() != getuid()) {
+		text_puts(&text, "not as another user");
+		return;
+	}
 	text_puts(&text, "child: did nothing");
 	snprintf(name, sizeof(name), "c%u.%u", hands->process_ix, ++shared->child_count);
 	child = fork();
@@ -140,6 +160,8 @@ static void *work(void *argument)
 	struct hands *hands = argument;
 	struct desk *desk = hands->desk;
 
+	/* They lie in pairs. */
+	handler_hands = hands + 1;
 	atomic_store_explicit(&desk->tid, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
 	/* A desk that is busy now is that of a thread which executed this image or ended. */
 	if (atomic_load_explicit(&desk->state, memory_order_acquire) == DESK_STARTING)
@@ -151,7 +173,7 @@ static void *work(void *argument)
 		desk->outcome.ret = 0;
 		desk->outcome.err = 0;
 		desk->outcome.text[0] = '\0';
-		if (desk->step.by == BY_SELF)
+		if (desk->step.by == BY_SELF || desk->step.by == BY_HANDLER)
 			step_op(&desk->step)->call(hands, &desk->step, &desk->outcome);
 		else
 			perform_by_child(hands, &desk->step);
@@ -181,7 +203,7 @@ _Noreturn void worker_renew_thread(struct hands *hands)
 _Noreturn void worker_main(struct shared *shared, unsigned process_ix, int executed_by)
 {
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-	static struct hands all_hands[WORKERS_MAX];
+	static struct hands all_hands[WORKERS_MAX][2]; /* of the thread, of its handler */
 	struct hands *own = NULL;
 
 	worker_die_with_parent();
@@ -191,7 +213,9 @@ _Noreturn void worker_main(struct shared *shared, unsigned process_ix, int execu
 
 		if (shared->process_of[ix] != process_ix)
 			continue;
-		make_hands(&all_hands[ix], shared, ix);
+		make_hands(&all_hands[ix][0], shared, ix);
+		make_hands(&all_hands[ix][1], shared, ix);
+		all_hands[ix][1].never_sleep = true;
 		if (executed_by >= 0) {
 			unsigned state = atomic_load_explicit(&desk->state, memory_order_acquire);
 
@@ -203,9 +227,9 @@ _Noreturn void worker_main(struct shared *shared, unsigned process_ix, int execu
 					  (int)ix == executed_by ? "executed" : "ended by exec");
 		}
 		if (own)
-			start_thread(&all_hands[ix]);
+			start_thread(&all_hands[ix][0]);
 		else
-			own = &all_hands[ix];
+			own = &all_hands[ix][0];
 	}
 	work(own);
 	_exit(0);

@@ -14,8 +14,8 @@ struct hands {
 	unsigned worker_ix;
 	unsigned process_ix;
 	bool never_sleep; /* the call must carry IPC_NOWAIT: nobody watches it */
-	char *good;	  /* memory for arguments */
-	char *edge;	  /* the first inaccessible byte behind other memory */
+	char *good;       /* memory for arguments */
+	char *edge;       /* the first inaccessible byte behind other memory */
 };
 
 enum {

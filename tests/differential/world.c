@@ -58,11 +58,35 @@ int world_worker(struct world *world, enum worker_state state)
 	return count ? found[random_below(&world->random, count)] : -1;
 }
 
+void world_let_handler(struct world *world, struct step *step)
+{
+	int worker_ix = world_worker(world, WORKER_ASLEEP);
+
+	if (worker_ix < 0 || world->stopped[worker_ix] || !random_percent(&world->random, 2))
+		return;
+	step->worker_ix = (uint8_t)worker_ix;
+	step->by = BY_HANDLER;
+}
+
 void world_choose_style(struct world *world)
 {
 	for (unsigned ix = 0; ix < families_count; ix++)
 		if (world->family_weight[ix] && families[ix]->choose_style)
 			families[ix]->choose_style(world);
+}
+
+static bool is_left_out(const struct world *world, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (const char *at = world->without; at && *at; at += *at == ',') {
+		size_t word = strcspn(at, ",");
+
+		if (word == length && !strncmp(at, name, length))
+			return true;
+		at += word;
+	}
+	return false;
 }
 
 void world_generate(struct world *world, struct step *step)
@@ -76,7 +100,8 @@ void world_generate(struct world *world, struct step *step)
 
 		memset(step, 0, sizeof(*step));
 		step->family_ix = (uint8_t)family_ix;
-		if (families[family_ix]->generate(world, step))
+		if (families[family_ix]->generate(world, step) &&
+		    !is_left_out(world, step_op(step)->name))
 			return;
 	}
 }

@@ -24,7 +24,8 @@ bool random_percent(struct random *random, unsigned percent);
 /* An index of weights, each as likely as its weight. */
 unsigned random_weighted(struct random *random, const unsigned *weights, unsigned count);
 
-/* What the generator is told about the object in a slot. Meanings of size and value: the family's. */
+/* What the generator is told about the object in a slot. Meanings of size and value: the family's.
+ */
 struct object_hint {
 	int32_t id; /* -1: the slot was never filled */
 	uint8_t live;
@@ -39,9 +40,7 @@ enum worker_state {
 	WORKER_GONE,
 };
 
-enum {
-	STYLE_MAX = 16
-};
+enum { STYLE_MAX = 16 };
 
 struct world {
 	struct random random;
@@ -58,11 +57,14 @@ struct world {
 	bool with_users; /* workers may act as other users */
 	bool with_stops; /* workers may be stopped and continued */
 	bool with_ticks;
+	const char *without; /* names of operations to leave out, joined by commas */
 	unsigned idle_count;
 };
 
 /* A random worker in the given state, or -1. */
 int world_worker(struct world *world, enum worker_state state);
+/* Now and then gives a call to a sleeping worker instead, to be made in a signal handler. */
+void world_let_handler(struct world *world, struct step *step);
 /* Draws one of the values for a weight of the style. */
 unsigned world_draw(struct world *world, const unsigned *values, unsigned count);
 /* A family's generate, families chosen by weight. */

@@ -13,6 +13,7 @@
 # an object in the kernel, a file in /dev/shm, a process. Exit status 0, 77 for skipped, else failed.
 set -u
 LIMIT=${EXTERNAL_LIMIT:-150}
+SETTLE=${EXTERNAL_SETTLE:-10} # seconds for what cleans up in the background
 
 if [ "$1" != --inside ]; then
 	here=$(cd "$(dirname "$0")" && pwd)
@@ -91,7 +92,7 @@ leftovers() {
 	for f in msg sem shm; do
 		tail -n +2 "/proc/sysvipc/$f" | sed "s/^/kernel $f: /"
 	done
-	find /dev/shm -mindepth 1 ! -path '/dev/shm/usysv-*' -o -mindepth 2 | sed 's/^/file: /'
+	find /dev/shm -mindepth 1 ! -regex '/dev/shm/usysv-[0-9]+' | sed 's/^/file: /'
 	for p in /proc/[0-9]*; do
 		[ "$p" = /proc/$$ ] || [ "$p" = "/proc/$BASHPID" ] || [ ! -r "$p/cmdline" ] ||
 			ps -o pid=,stat=,args= -p "${p#/proc/}" | grep -v "run.sh --inside\|ps -o pid" |
@@ -103,7 +104,7 @@ leftovers() {
 status=$?
 
 left=
-for ((i = 0; i < 100; i++)); do
+for ((i = 0; i < SETTLE * 10; i++)); do
 	left=$(leftovers)
 	[ -n "$left" ] || break
 	sleep 0.1

@@ -165,6 +165,7 @@ void become_nobody(void);
 
 /* In a child: have exactly these capabilities effective (a mask of 1 << CAP_x) and no others. */
 void keep_capabilities(uint64_t mask);
+/* Holds it towards the whole machine, not only towards a user namespace of its own. */
 bool has_capability(int capability);
 
 /* Skips the test unless children can become other users. */

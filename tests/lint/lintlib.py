@@ -16,8 +16,9 @@ PLAIN_NAMES = ('Makefile', 'LICENSE', '.clang-format', '.clang-tidy', '.gitignor
 
 def files(root, suffixes, below=''):
     """Paths relative to root, sorted; neither build folders nor what git keeps."""
+    root = os.path.normpath(root)
     found = []
-    for folder, subfolders, names in os.walk(os.path.join(root, below)):
+    for folder, subfolders, names in os.walk(os.path.normpath(os.path.join(root, below))):
         subfolders[:] = sorted(
             d for d in subfolders
             if d not in ('.git', '__pycache__')
@@ -85,6 +86,14 @@ class Source:
             i -= 1
         return i
 
+    def statement_end(self, i):
+        """The last line of the statement that line i belongs to."""
+        while i + 1 < len(self.code):
+            if self.code[i].strip().endswith((';', '{', '}')) or not self.code[i + 1].strip():
+                break
+            i += 1
+        return i
+
     def functions(self):
         """(first line of the head, line of the opening brace, line of the closing brace)."""
         start = None
@@ -94,9 +103,6 @@ class Source:
             elif line.startswith('}') and start is not None:
                 yield self.statement_start(start), start, i
                 start = None
-
-
-COMMENT_DECORATION = re.compile(r'^(?:/\*+|//+|\*(?!/))? ?|\s*\*/$')
 
 
 def comment_lines(source):

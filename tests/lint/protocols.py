@@ -6,7 +6,7 @@ a death does; every relaxed access has a reason.
 A site is labelled by `NAME_Pn/E` in a comment on its statement or directly above (also above a
 group of atomic accesses without a blank line in between), or by a function whose head comment
 cites the card. E is A, R or AR: which end of the pairing the site is; a head comment may leave it
-out. A card is a comment block that begins with `NAME_Pn  title` and has rows word, writers, order
+out. A word that no other process sees says "private" instead. A card is a comment block that begins with `NAME_Pn  title` and has rows word, writers, order
 and death; doc/PROTOCOLS.md lists all of them with their files. Tests that a card names exist.
 
     protocols.py ROOT          check
@@ -22,7 +22,9 @@ FOLDERS = ('src/core', 'src/ipc', 'src/client')
 ORDERED = ('load_acquire', 'store_release', 'exchange', 'cas', 'fetch_or', 'fetch_add',
            'fence_acquire')
 RELAXED = ('load_relaxed', 'store_relaxed')
-ACCESS = re.compile(r'\b(' + '|'.join(ORDERED + RELAXED) + r')\s*\(')
+CRASH = 'store_crash'  # a release for recovery; labelled where a card speaks of it
+ACCESS = re.compile(r'\b(' + '|'.join(ORDERED + RELAXED + (CRASH,)) + r')\s*\(')
+PRIVATE = re.compile(r'\bprivate\b')
 BARE = re.compile(r'\b(__atomic_\w+|__sync_\w+|atomic_\w+_explicit)\s*\(')
 VOLATILE = re.compile(r'(?<!asm )(?<!__asm__ )\bvolatile\b')
 NAME = r'[A-Z][A-Z0-9]*_[A-Z][0-9]+'
@@ -56,7 +58,8 @@ def cards_of(source):
 def comment_of_site(source, i):
     """The comments that speak of the statement on line i, and of its group of accesses."""
     start = source.statement_start(i)
-    own = ' '.join(source.comment[j] or '' for j in range(start, i + 1)
+    end = source.statement_end(i)
+    own = ' '.join(source.comment[j] or '' for j in range(start, end + 1)
                    if not source.only_comment(j))
     while True:
         above = source.comment_above(start)
@@ -125,6 +128,8 @@ def main(root, index):
                         report(path, i + 1, f'{name} without a reason')
                     continue
                 labels = labels_in(text)
+                if not labels and (name == CRASH or PRIVATE.search(text)):
+                    continue
                 if not labels:
                     labels = labels_in(head.get(i, ''))
                     if not labels:

@@ -47,7 +47,7 @@ def main(root):
             match = FOREIGN.search(line)
             if match and path != 'LICENSE':
                 report(path, i, f'{match.group()}... is a place on somebody\'s machine')
-            for page in PAGE.findall(line):
+            for page in sorted(set(PAGE.findall(line))):
                 if not any(os.path.exists(os.path.join(root, d, page)) for d in ('', 'doc')):
                     report(path, i, f'{page} is no page of this project')
     report.exit()

@@ -22,7 +22,7 @@ enum fake_command {
 struct fake_counts {
 	int registrations, attach_early, creds_changed;
 	int fork_prepare, fork_parent, fork_child;
-	int exits, reaps, sweeps, left_sleeps;
+	int exits, reaps, sweeps, left_sleeps, undo_left;
 	pid_t reaped;
 	int sleeping;
 	void (*in_section)(void);

@@ -155,8 +155,9 @@ static void faults_blocked(void **state)
 	sigaddset(&both, SIGBUS);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &both, &old), 0);
 	copy_everything();
+	assert_int_equal(semop(FAKE_PROBE, NULL, 0), 1);
 	assert_int_equal(pthread_sigmask(SIG_SETMASK, &old, NULL), 0);
-	errno = 0;
+	copy_everything();
 	assert_int_equal(semop(FAKE_PROBE, NULL, 0), 0);
 }
 
@@ -194,14 +195,14 @@ static void mend(int sig, siginfo_t *info, void *context)
 static void programs_own_handler(void **state)
 {
 	struct sigaction act = {.sa_sigaction = mend, .sa_flags = SA_SIGINFO}, old;
-	char *p = island(PROT_NONE);
+	volatile char *p = island(PROT_NONE);
 
 	(void)state;
 	defaults();
 	sigemptyset(&act.sa_mask);
 	assert_int_equal(sigaction(SIGSEGV, &act, &old), 0);
 	assert_ptr_equal(old.sa_handler, SIG_DFL);
-	to_open = p;
+	to_open = (char *)(uintptr_t)p;
 	p[5] = 1;
 	assert_int_equal(seen, 1);
 	assert_ptr_equal(seen_address, p + 5);
@@ -219,7 +220,7 @@ static void programs_own_handler(void **state)
 	assert_ptr_equal(old.sa_handler, SIG_DFL);
 	if (fake())
 		copy_everything();
-	munmap(p - page, 3 * page);
+	munmap((char *)(uintptr_t)p - page, 3 * page);
 }
 
 static void attach(void)
@@ -236,8 +237,10 @@ static void attach(void)
 
 static void store_nowhere(void)
 {
+	int *volatile nowhere = (int *)16;
+
 	attach();
-	*(volatile int *)16 = 1;
+	*nowhere = 1;
 }
 
 static void read_behind_the_end(void)
@@ -293,8 +296,9 @@ static void default_action_kills(void **state)
 		void (*body)(void);
 		int sig;
 	} ways[] = {
-		{store_nowhere, SIGSEGV}, {read_behind_the_end, SIGBUS}, {raise_segv, SIGSEGV},
-		{kill_bus, SIGBUS},	  {overflow_the_stack, SIGSEGV}, {raise_in_section, SIGSEGV},
+		{store_nowhere, SIGSEGV}, {read_behind_the_end, SIGBUS},
+		{raise_segv, SIGSEGV}, {kill_bus, SIGBUS},
+		{overflow_the_stack, SIGSEGV}, {raise_in_section, SIGSEGV},
 	};
 
 	(void)state;
@@ -374,12 +378,42 @@ static void handlers_that_block_faults(void **state)
 	NEEDS_FAKE();
 	sigfillset(&act.sa_mask);
 	assert_int_equal(sigaction(SIGUSR1, &act, NULL), 0);
+	assert_int_equal(copy_in("x", 1), 0);
 	assert_int_equal(semop(FAKE_PROBE, NULL, 0), 0);
 	runs = 0;
 	raise(SIGUSR1);
 	assert_int_equal(runs, 1);
+	assert_int_equal(copy_in("x", 1), 0);
 	assert_int_equal(semop(FAKE_PROBE, NULL, 0), 0);
 	signal(SIGUSR1, SIG_DFL);
+}
+
+/* A handler of SIGSEGV runs with SIGSEGV blocked. */
+static sigjmp_buf out;
+
+static void copy_in_handler(int sig)
+{
+	(void)sig;
+	runs = copy_in((void *)0x7000, 100);
+	siglongjmp(out, 1);
+}
+
+static void copies_in_a_fault_handler(void **state)
+{
+	int *volatile nowhere = (int *)16;
+
+	(void)state;
+	defaults();
+	NEEDS_FAKE();
+	assert_int_equal(copy_in("x", 1), 0);
+	signal(SIGSEGV, copy_in_handler);
+	runs = 0;
+	if (sigsetjmp(out, 1) == 0)
+		*nowhere = 1;
+	assert_int_equal(runs, EFAULT);
+	copy_everything();
+	assert_int_equal(semop(FAKE_PROBE, NULL, 0), 0);
+	defaults();
 }
 
 int main(void)
@@ -393,6 +427,7 @@ int main(void)
 		cmocka_unit_test(default_action_kills),
 		cmocka_unit_test(fault_after_capture),
 		cmocka_unit_test(handlers_that_block_faults),
+		cmocka_unit_test(copies_in_a_fault_handler),
 	};
 
 	page = (size_t)sysconf(_SC_PAGESIZE);

@@ -96,8 +96,10 @@ static pid_t by_waitid_number(pid_t pid)
 
 static void every_wait_reaps(void **state)
 {
-	static pid_t (*const ways[])(pid_t) = {by_wait,	  by_waitpid,	   by_wait3,  by_wait4,
-					       by_waitid, by_waitid_blind, by_number, by_waitid_number};
+	static pid_t (*const ways[])(pid_t) = {
+		by_wait, by_waitpid, by_wait3, by_wait4,
+		by_waitid, by_waitid_blind, by_number, by_waitid_number,
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -434,6 +436,8 @@ static void calls_by_number(void **state)
 	assert_int_equal(syscall(SYS_semop, 12345, NULL, 0), -1);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(semctl(1, 2, 3, 54321), 54321);
+	assert_int_equal(syscall(SYS_msgget, 1, 0), 4712);
+	assert_int_equal(syscall(SYS_msgrcv, 1, NULL, 77, 0, 0), 77);
 }
 
 static void raw_fork_returns_twice(void **state)

@@ -252,7 +252,8 @@ static void no_defer_nests(void **state)
 static void alternate_stack(void **state)
 {
 	static char memory[65536];
-	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)}, off = {.ss_flags = SS_DISABLE};
+	stack_t stack = {.ss_sp = memory, .ss_size = sizeof(memory)};
+	stack_t off = {.ss_flags = SS_DISABLE};
 
 	(void)state;
 	NEEDS_FAKE();
@@ -392,6 +393,65 @@ static void storm(void **state)
 	assert_true(runs >= 500);
 	assert_int_equal(nested, 0);
 	assert_true(current_mask() == 0);
+}
+
+/* A timer of timer_create(2) goes on when its signals are put off, and they keep their value. */
+static void timer_storm(void **state)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL,
+				 .sigev_signo = SIGRTMIN,
+				 .sigev_value = {.sival_int = 99}};
+	struct itimerspec every = {{0, 200000}, {0, 200000}};
+	struct timespec start, now;
+	timer_t timer;
+
+	(void)state;
+	NEEDS_FAKE();
+	set(SIGRTMIN, note, 0);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	assert_int_equal(timer_settime(timer, 0, &every, NULL), 0);
+	do {
+		section(stay_inside);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (runs < 300 && now.tv_sec - start.tv_sec < 20);
+	timer_delete(timer);
+	assert_true(runs >= 300);
+	assert_int_equal(nested, 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(values[i], 99);
+}
+
+/* Asynchronous cancellation waits for the end of the call. */
+static int finished_sections;
+
+static void cancel_self(void)
+{
+	pthread_cancel(pthread_self());
+	nested++;
+}
+
+static void *be_cancelled(void *unused)
+{
+	(void)unused;
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	section(cancel_self);
+	finished_sections++;
+	return NULL;
+}
+
+static void asynchronous_cancel(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+	NEEDS_FAKE();
+	assert_int_equal(pthread_create(&thread, NULL, be_cancelled, NULL), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(nested, 1);
+	assert_int_equal(finished_sections, 0);
 }
 
 /* From here on: true without the library as well. */
@@ -564,6 +624,8 @@ int main(void)
 		cmocka_unit_test_setup(handler_opens_a_section, reset),
 		cmocka_unit_test_setup(sleeper_is_settled_first, reset),
 		cmocka_unit_test_setup(storm, reset),
+		cmocka_unit_test_setup(timer_storm, reset),
+		cmocka_unit_test_setup(asynchronous_cancel, reset),
 		cmocka_unit_test_setup(dispositions_read_back, reset),
 		cmocka_unit_test_setup(errors_are_the_same, reset),
 		cmocka_unit_test_setup(reset_reads_back, reset),

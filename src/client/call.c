@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/* What the calls of all families share; see the header. */
+#include "client/call.h"
+
+#include "client/report.h"
+#include "client/wait.h"
+#include "core/rlock.h"
+#include "ipc/msg.h"
+#include "ipc/sem.h"
+
+int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
+			  int (*wait)(struct thread_block *tb, struct sleep *s));
+void (*thread_cancel_gate)(bool open);
+
+/* ---- Which family the thread's waiter, or its removed object, is of --------------------------- */
+
+static int leave(struct caller *c, bool *ret_left)
+{
+	return region_self(c)->family == FAMILY_MSG ? msg_leave(c, ret_left)
+						    : sem_leave(c, ret_left);
+}
+
+/* The sleep ended with a result: the call's last part, if it has one, is done at once, for a handler
+ * that is about to run may never return to it. */
+static int result(struct thread_block *tb, struct sleep *s)
+{
+	struct caller *c = &tb->caller;
+	int rc = region_self(c)->family == FAMILY_MSG ? msg_wait_result(c) : sem_wait_result(c);
+
+	return rc == 0 && s && s->finish ? s->finish(tb, s) : rc;
+}
+
+static int purge(struct caller *c)
+{
+	return region_self(c)->op_family == FAMILY_MSG ? msg_purge(c, c->thread_ix)
+						       : sem_purge(c, c->thread_ix);
+}
+
+/* ---- Around every call ------------------------------------------------------------------- */
+
+void call_settle(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+	bool left;
+
+	while (tb->stale) {
+		if (leave(c, &left) == OUTCOME_BUSY) {
+			wait_busy_in_section(tb);
+			continue;
+		}
+		if (!left)
+			(void)result(tb, NULL);
+		tb->stale = false;
+	}
+	while (region_self(c)->op == OP_PURGE && purge(c) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+}
+
+bool call_again_slow(struct thread_block *tb, int rc)
+{
+	if (rc == OUTCOME_BUSY) {
+		section_leave(tb);
+		(void)wait_busy(tb);
+		return true;
+	}
+	if (tb->caller.owed)
+		rlock_settle(&tb->caller);
+	section_leave(tb);
+	if (rc == -ENOTRECOVERABLE)
+		report(REPORT_DAMAGE,
+		       "the region of this namespace is damaged; look at it with `usysv check'");
+	return false;
+}
+
+/* ---- Sleeping ---------------------------------------------------------------------------- */
+
+void call_sleeps(struct thread_block *tb, struct sleep *s)
+{
+	tb->sleep = s;
+	if (tb->caller.owed)
+		rlock_settle(&tb->caller);
+	section_leave(tb);
+}
+
+int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
+{
+	struct caller *c = &tb->caller;
+
+	for (;;) {
+		bool left;
+		int rc;
+
+		section_enter(tb);
+		if (s->settled) {
+			section_leave(tb);
+			return s->result;
+		}
+		rc = leave(c, &left);
+		if (rc == OUTCOME_BUSY) {
+			section_leave(tb);
+			(void)wait_busy(tb);
+			continue;
+		}
+		s->result = left ? reason : result(tb, s);
+		s->settled = true;
+		tb->sleep = NULL;
+		if (c->owed)
+			rlock_settle(c);
+		section_leave(tb);
+		return rc < 0 ? rc : s->result;
+	}
+}
+
+void thread_leave_sleep(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+	struct sleep *s = tb->sleep;
+	bool left = false;
+	int rc = OUTCOME_BUSY;
+
+	section_enter(tb);
+	for (int tries = 0; tries < 50 && rc == OUTCOME_BUSY; tries++) {
+		rc = leave(c, &left);
+		if (rc == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+	}
+	if (c->owed)
+		rlock_settle(c);
+	if (rc == OUTCOME_BUSY) {
+		/* Its owner is stopped, say: the handler must run all the same. */
+		tb->stale = true;
+		s->result = -EINTR;
+	} else {
+		s->result = left ? -EINTR : result(tb, s);
+	}
+	s->settled = true;
+	tb->sleep = NULL;
+	section_leave(tb);
+}
+
+/* ---- User memory ------------------------------------------------------------------------- */
+
+int call_copy_in(struct thread_block *tb, void *to, const void *user, size_t n)
+{
+	int rc;
+
+	section_enter(tb);
+	rc = tb->caller.ops->copy_in(&tb->caller, to, user, n);
+	section_leave(tb);
+	return rc;
+}
+
+int call_copy_out(struct thread_block *tb, void *user, const void *from, size_t n)
+{
+	int rc;
+
+	section_enter(tb);
+	rc = tb->caller.ops->copy_out(&tb->caller, user, from, n);
+	section_leave(tb);
+	return rc;
+}
