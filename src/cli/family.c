@@ -8,6 +8,7 @@
 
 #include "client/calls.h"
 #include "core/region.h"
+#include "ipc/shm.h"
 
 /* clang-format off */
 #define COMMON_COLUMNS                                                                             \
@@ -131,8 +132,99 @@ static int sem_remove(int32_t id)
 	return r < 0 ? (int)r : 0;
 }
 
+/* ---- Message queues ------------------------------------------------------------------------ */
+
+enum { MSG_BYTES = OBJECT_COLUMNS, MSG_MESSAGES, MSG_QBYTES, MSG_LSPID, MSG_LRPID, MSG_STIME, MSG_RTIME };
+
+static const struct column msg_columns[] = {
+	COMMON_COLUMNS,
+	[MSG_BYTES] = {"USEDBYTES", "bytes of all messages", COLUMN_NUMBER, true},
+	[MSG_MESSAGES] = {"MSGS", "number of messages", COLUMN_NUMBER, true},
+	[MSG_QBYTES] = {"QBYTES", "room for bytes of messages", COLUMN_NUMBER, false},
+	[MSG_LSPID] = {"LSPID", "process that sent last", COLUMN_NUMBER, false},
+	[MSG_LRPID] = {"LRPID", "process that received last", COLUMN_NUMBER, false},
+	[MSG_STIME] = {"SEND", "time of the last message sent", COLUMN_TIME, true},
+	[MSG_RTIME] = {"RECV", "time of the last message received", COLUMN_TIME, true},
+};
+
+static void msg_fill(struct table *t, const unsigned char *base, const struct object_shm *o)
+{
+	const struct queue_shm *q = (const void *)o;
+
+	(void)base;
+	table_number(t, MSG_BYTES, (int64_t)q->bytes);
+	table_number(t, MSG_MESSAGES, q->count);
+	table_number(t, MSG_QBYTES, (int64_t)q->qbytes);
+	table_number(t, MSG_LSPID, q->lspid);
+	table_number(t, MSG_LRPID, q->lrpid);
+	table_time(t, MSG_STIME, q->stime);
+	table_time(t, MSG_RTIME, q->rtime);
+}
+
+static int msg_remove(int32_t id)
+{
+	long r = call_msgctl(id, IPC_RMID, NULL);
+
+	return r < 0 ? (int)r : 0;
+}
+
+/* ---- Segments ------------------------------------------------------------------------------ */
+
+enum { SHM_BYTES = OBJECT_COLUMNS, SHM_NATTCH, SHM_STATUS, SHM_CPID, SHM_LPID, SHM_ATIME, SHM_DTIME };
+
+static const struct column shm_columns[] = {
+	COMMON_COLUMNS,
+	[SHM_BYTES] = {"SIZE", "size in bytes", COLUMN_NUMBER, true},
+	[SHM_NATTCH] = {"NATTCH", "attaches on record", COLUMN_NUMBER, true},
+	[SHM_STATUS] = {"STATUS", "dest: removed, goes with the last detach; locked", COLUMN_TEXT, true},
+	[SHM_CPID] = {"CPID", "process of the creator", COLUMN_NUMBER, false},
+	[SHM_LPID] = {"LPID", "process of the last attach or detach", COLUMN_NUMBER, false},
+	[SHM_ATIME] = {"ATIME", "time of the last attach", COLUMN_TIME, false},
+	[SHM_DTIME] = {"DTIME", "time of the last detach", COLUMN_TIME, false},
+};
+
+/* By the records alone: looking into the processes is for shmctl(2). */
+static uint64_t shm_attached(const unsigned char *base, const struct object_shm *o, uint32_t ix)
+{
+	uint32_t procs = load_acquire(&region_header(base)->proc_hi);
+	uint64_t n = 0;
+
+	for (uint32_t p = 0; p < procs; p++)
+		n += shm_count_records(base, p, ix, o->gen);
+	return n;
+}
+
+static void shm_fill(struct table *t, const unsigned char *base, const struct object_shm *o)
+{
+	const struct segment_shm *s = (const void *)o;
+	uint32_t ix = (load_acquire(&o->live) - 1) & (OBJECT_CAPACITY - 1);
+
+	table_number(t, SHM_BYTES, (int64_t)s->bytes);
+	table_number(t, SHM_NATTCH, (int64_t)shm_attached(base, o, ix));
+	if (o->mode & (SEGMENT_DEST | SEGMENT_LOCKED))
+		table_text(t, SHM_STATUS,
+			   !(o->mode & SEGMENT_LOCKED) ? "dest"
+			   : o->mode & SEGMENT_DEST    ? "dest,locked"
+						       : "locked");
+	table_number(t, SHM_CPID, s->cpid);
+	table_number(t, SHM_LPID, s->lpid);
+	table_time(t, SHM_ATIME, s->atime);
+	table_time(t, SHM_DTIME, s->dtime);
+}
+
+static int shm_remove(int32_t id)
+{
+	long r = call_shmctl(id, IPC_RMID, NULL);
+
+	return r < 0 ? (int)r : 0;
+}
+
 const struct family_view family_views[] = {
+	{FAMILY_MSG, "msg", "queues", msg_columns, sizeof(msg_columns) / sizeof(msg_columns[0]),
+	 msg_fill, msg_remove},
 	{FAMILY_SEM, "sem", "semaphores", sem_columns, sizeof(sem_columns) / sizeof(sem_columns[0]),
 	 sem_fill, sem_remove},
+	{FAMILY_SHM, "shm", "shared memory segments", shm_columns,
+	 sizeof(shm_columns) / sizeof(shm_columns[0]), shm_fill, shm_remove},
 };
 const unsigned family_view_count = sizeof(family_views) / sizeof(family_views[0]);

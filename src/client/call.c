@@ -7,6 +7,7 @@
 #include "core/rlock.h"
 #include "ipc/msg.h"
 #include "ipc/sem.h"
+#include "ipc/shm.h"
 
 int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 			  int (*wait)(struct thread_block *tb, struct sleep *s));
@@ -32,8 +33,14 @@ static int result(struct thread_block *tb, struct sleep *s)
 
 static int purge(struct caller *c)
 {
-	return region_self(c)->op_family == FAMILY_MSG ? msg_purge(c, c->thread_ix)
-						       : sem_purge(c, c->thread_ix);
+	switch (region_self(c)->op_family) {
+	case FAMILY_MSG:
+		return msg_purge(c, c->thread_ix);
+	case FAMILY_SEM:
+		return sem_purge(c, c->thread_ix);
+	default:
+		return shm_purge(c, c->thread_ix);
+	}
 }
 
 /* ---- Around every call ------------------------------------------------------------------- */

@@ -34,4 +34,10 @@ long call_msgsnd(int id, const void *message, size_t bytes, int flags, bool canc
 long call_msgrcv(int id, void *message, size_t bytes, long type, int flags, bool cancellable);
 long call_msgctl(int id, int cmd, void *buffer);
 
+/* shmget(2), shmat(2), shmdt(2), shmctl(2), likewise; shmat's result is the address or -errno. */
+long call_shmget(key_t key, size_t bytes, int flags);
+long call_shmat(int id, const void *address, int flags);
+long call_shmdt(const void *address);
+long call_shmctl(int id, int cmd, void *buffer);
+
 #endif

@@ -283,8 +283,17 @@ int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 		*ret_why = "this program's addresses are too small for it";
 		return -ENOMEM;
 	}
-	p = mmap(NULL, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-		 0);
+	/* Under mlockall(MCL_FUTURE) a mapping that can be read is filled at once, all of it. */
+	p = mmap(NULL, (size_t)REGION_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (p != MAP_FAILED &&
+	    (munlock(p, (size_t)REGION_BYTES) < 0 ||
+	     mprotect(p, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE) < 0)) {
+		int error = errno;
+
+		(void)munmap(p, (size_t)REGION_BYTES);
+		errno = error;
+		p = MAP_FAILED;
+	}
 	if (p == MAP_FAILED) {
 		int error = errno;
 
@@ -600,6 +609,32 @@ struct removal {
 	int error;
 };
 
+static int remove_file(const char *name, uint8_t type, void *context)
+{
+	(void)type;
+	sys_unlinkat(*(int *)context, name, 0); /* what stays keeps its directory */
+	return 0;
+}
+
+/* A directory in the namespace's, with the files in it: segments. */
+static int remove_directory(int parent, const char *name)
+{
+	int fd = sys_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), r;
+
+	if (fd < 0)
+		return fd;
+	r = -ENOTEMPTY;
+	for (int i = 0; i < ATTEMPTS && r == -ENOTEMPTY; i++) {
+		r = (int)sys_call(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
+		if (r >= 0)
+			r = each_entry(fd, remove_file, &fd);
+		if (r == 0)
+			r = sys_unlinkat(parent, name, AT_REMOVEDIR);
+	}
+	sys_close(fd);
+	return r;
+}
+
 static int remove_entry(const char *name, uint8_t type, void *context)
 {
 	struct removal *rm = context;
@@ -610,7 +645,7 @@ static int remove_entry(const char *name, uint8_t type, void *context)
 		return 0;
 	r = sys_unlinkat(rm->dir, name, 0);
 	if (r == -EISDIR)
-		r = sys_unlinkat(rm->dir, name, AT_REMOVEDIR);
+		r = remove_directory(rm->dir, name);
 	if (r == 0)
 		rm->removed++;
 	else if (r != -ENOENT)

@@ -111,12 +111,23 @@ static void write_line(const struct line *line)
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, KERNEL_SIGSET_BYTES, 0, 0);
 }
 
+/*
+ *   REPORT_P1  each kind of message once
+ *    word      said[kind] (private memory of the process)
+ *    states    0 > 1
+ *    writers   any thread
+ *    order     none needed: AR of the exchange decides who speaks
+ *    stale-ok  none
+ *    death     private memory: none
+ *    progress  wait-free
+ *    tests     preload/report
+ */
 void report(enum report_kind kind, const char *format, ...)
 {
 	struct line line;
 	va_list ap;
 
-	if (exchange(&said[kind], 1u))
+	if (exchange(&said[kind], 1u)) /* REPORT_P1/AR */
 		return;
 	line.length = 0;
 	add_text(&line, "usysv: ");

@@ -17,7 +17,7 @@
  *    stale-ok  2 with nobody asleep
  *    death     private memory: dies with the process. A forked child starts with it free
  *    progress  blocks
- *    tests     preload/threads, conform/sem-undo
+ *    tests     preload/process, conform/sem_undo
  */
 #include "client/session.h"
 
@@ -34,6 +34,8 @@
 #include "base/futex.h"
 #include "base/ident.h"
 #include "base/sys.h"
+#include "client/attach.h"
+#include "client/attach_file.h"
 #include "client/creds.h"
 #include "client/life.h"
 #include "client/namespace.h"
@@ -77,6 +79,7 @@ static struct {
 	uint32_t flags;
 	/* this process, once registered */
 	bool registered;
+	bool anew; /* in the slot of an image that exec replaced: its attaches are to be settled */
 	pid_t pid;
 	uint32_t proc_ix;
 	void *token; /* the mapping that holds the byte lock */
@@ -200,6 +203,20 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }
 
+static bool is_image_gone(struct caller *c, uint32_t proc_ix)
+{
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+
+	return p && proc_ix != session.proc_ix && !(p->flags & PROC_TOKENLESS) &&
+	       token_is_free(proc_ix);
+}
+
+static void drop_segment(struct caller *c, int32_t key, int32_t id)
+{
+	(void)c;
+	attach_file_drop(key, id);
+}
+
 static bool must_probe(struct caller *c)
 {
 	return ((struct thread_block *)c->context)->probe != 0;
@@ -218,9 +235,11 @@ static int copy_out(struct caller *c, void *user, const void *from, size_t n)
 static const struct caller_ops session_ops = {
 	.is_dead = is_dead,
 	.is_process_dead = is_process_dead,
+	.is_image_gone = is_image_gone,
 	.copy_in = copy_in,
 	.copy_out = copy_out,
 	.repair = repair_lock,
+	.drop_segment = drop_segment,
 };
 
 /* ---- Attaching --------------------------------------------------------------------------- */
@@ -257,6 +276,9 @@ static int note_attached(unsigned char *base, long fd)
 	session.base = base;
 	session.attached = true;
 	set_region_env();
+	attach_file_place(session.place.region, st.st_dev,
+			  (uint32_t)(st.st_ino ^ (uint64_t)st.st_ino >> 32 ^
+				     (uint64_t)region_header(base)->created * 2654435761u));
 	if (session_on_attach)
 		session_on_attach();
 	return 0;
@@ -358,6 +380,7 @@ static int register_process(void)
 		ix = (uint32_t)left;
 		procs_adopt(session.base, ix);
 		region_proc(session.base, ix)->flags = session.flags;
+		session.anew = true;
 	} else if (session.own_ix != NO_SLOT) {
 		ix = session.own_ix;
 		session.token = session.own_token;
@@ -469,6 +492,10 @@ struct thread_block *session_thread_slow(int *ret_error)
 	}
 	if (rc == 0)
 		rc = register_thread();
+	if (rc == 0 && session.anew) {
+		session.anew = false;
+		attach_begin_anew(thread_self);
+	}
 	unlock_session(&signals);
 	*ret_error = rc;
 	if (rc < 0)
@@ -497,6 +524,8 @@ void session_attach_early(void)
 	    procs_reserve(session.base, own_slot, &session.own_token,
 			  (uint32_t)real_pid(), &session.own_ix) < 0)
 		session.own_ix = NO_SLOT;
+	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
+		attach_file_keep_door();
 	unlock_session(&signals);
 }
 
@@ -542,14 +571,21 @@ static uint64_t fork_signals;
 
 void session_fork_prepare(void)
 {
+	struct thread_block *tb = NULL;
 	uint32_t ix;
 	uint64_t signals;
 	long fd;
+	int error;
 
+	/* Whose attaches the child will have, registers: only then can it be written down. */
+	if (session.registered && session.pid == real_pid() &&
+	    load_acquire(&region_proc(session.base, session.proc_ix)->attach_ref)) /* SHM_A1/A */
+		tb = session_thread(&error);
 	lock_session(&signals);
 	fork_signals = signals;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
+	attach_fork_begin();
 	if (!session.attached)
 		return;
 	fd = open_region();
@@ -557,8 +593,11 @@ void session_fork_prepare(void)
 		return; /* the child registers without a token */
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	if (procs_reserve(session.base, own_slot_of_child, &session.child_token,
-			  (uint32_t)real_pid(), &ix) == 0)
+			  (uint32_t)real_pid(), &ix) == 0) {
 		session.child_ix = ix;
+		if (tb)
+			attach_fork_record(tb, ix);
+	}
 }
 
 void session_fork_parent(void)
@@ -568,6 +607,7 @@ void session_fork_parent(void)
 	drop_token(session.child_token);
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
+	attach_fork_parent();
 	unlock_session(&signals);
 }
 
@@ -582,6 +622,11 @@ void session_fork_child(void)
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
 	keep_from_children(session.own_token);
+	attach_fork_child();
+	/* What it has attached it must be known by: its end is to be seen. */
+	if (session.own_ix != NO_SLOT &&
+	    load_acquire(&region_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
+		(void)register_process();
 	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
 	restore_signals(&signals);
 }
@@ -658,8 +703,17 @@ void session_reap(pid_t pid)
 	if (ix < 0)
 		return;
 	tb = session_thread(&error);
-	if (tb && (uint32_t)ix != tb->caller.proc_ix)
-		bury(tb, (uint32_t)ix);
+	if (!tb || (uint32_t)ix == tb->caller.proc_ix)
+		return;
+	bury(tb, (uint32_t)ix);
+	attach_sweep(tb);
+}
+
+uint32_t session_visible_pid(uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_proc(session.base, proc_ix);
+
+	return p && p->pidns && p->pidns == session.pidns ? p->pid : 0;
 }
 
 void session_bury(struct thread_block *tb, uint32_t proc_ix)
@@ -667,16 +721,41 @@ void session_bury(struct thread_block *tb, uint32_t proc_ix)
 	bury(tb, proc_ix);
 }
 
+/*
+ * Made by a parent that had attaches, for a child that did not come to be or died at once. The
+ * session's lock keeps other threads of this process out, the word other processes.
+ */
+static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32_t word)
+{
+	struct proc_shm *p = region_proc(session.base, ix);
+	uint32_t mine = PROC_WORD(PROC_RESERVED, (uint32_t)session.pid);
+	uint64_t signals;
+
+	lock_session(&signals);
+	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
+		section_enter(tb);
+		while (repair_bury_reserved(&tb->caller, ix) == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+		rlock_settle(&tb->caller);
+		section_leave(tb);
+		procs_unreserve(session.base, ix, mine);
+	}
+	unlock_session(&signals);
+}
+
 /* Slots reserved by who is gone without having used them. */
-static void free_reserved(void)
+static void free_reserved(struct thread_block *tb)
 {
 	uint32_t hi = load_acquire(&region_header(session.base)->proc_hi); /* REGION_P1/A */
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		uint32_t word = load_acquire(&region_proc(session.base, ix)->state); /* REG_P2/A */
 
-		if (PROC_STATE(word) == PROC_RESERVED && token_is_free(ix) &&
-		    ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
+		if (PROC_STATE(word) != PROC_RESERVED || !token_is_free(ix))
+			continue;
+		if (load_acquire(&region_proc(session.base, ix)->attach_ref)) /* SHM_A1/A */
+			free_reserved_for_child(tb, ix, word);
+		else if (ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
 			procs_unreserve(session.base, ix, word);
 	}
 }
@@ -692,7 +771,7 @@ void session_sweep(void)
 	tb = session_thread(&error);
 	if (!tb)
 		return;
-	free_reserved();
+	free_reserved(tb);
 	section_enter(tb);
 	for (int tries = 0; busy && tries < 1000; tries++) {
 		repair_sweep(&tb->caller, time(NULL), true, &busy);
@@ -701,6 +780,7 @@ void session_sweep(void)
 	}
 	rlock_settle(&tb->caller);
 	section_leave(tb);
+	attach_sweep(tb);
 }
 
 void session_leave_undo(void)

@@ -71,6 +71,9 @@ void session_leave_undo(void);
 /* Looks for dead processes of the namespace and buries them. [signal] */
 void session_sweep(void);
 
+/* The pid in this process slot as this process sees pids; 0: it does not see that one. */
+uint32_t session_visible_pid(uint32_t proc_ix);
+
 /* Buries the process in this slot if it is dead: for who looks at an object and finds it among those
  * whose SEM_UNDO it awaits. Outside a section. */
 void session_bury(struct thread_block *tb, uint32_t proc_ix);

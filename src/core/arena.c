@@ -28,7 +28,8 @@
  *    writers   0 <> TAKEN, 0 <> SPAN: holder of the arena's lock. TAKEN <> class: of the pool's lock
  *    order     under those locks
  *    stale-ok  INSIDE marks without a SPAN before them: dropped by repair
- *    death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void
+ *    death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void, and
+ *              cleared by repair, before the lock is free: another may take the chunk then
  *    progress  as above
  *    tests     unit/arena
  */
@@ -506,6 +507,11 @@ int arena_give(struct caller *c, enum name name)
 	return give(c, region_self(c), name);
 }
 
+int arena_settle(struct caller *c)
+{
+	return return_chunk(c, region_self(c));
+}
+
 int arena_give_of(struct caller *c, uint32_t thread_ix, enum name name)
 {
 	struct thread_shm *t = region_thread(c->base, thread_ix);
@@ -523,9 +529,14 @@ int arena_give_of(struct caller *c, uint32_t thread_ix, enum name name)
 
 /* ---- Repair ------------------------------------------------------------------------------ */
 
-/* Names whose block is free: the taking did not happen, or the giving did. */
+/* Names whose block is free: the taking did not happen, or the giving did. The same for a chunk. */
 static void clear_void_names(struct caller *c, struct thread_shm *t)
 {
+	enum arena_id arena;
+	uint32_t ix;
+
+	if (t && !named_chunk(c->base, t->chunk_link, &arena, &ix))
+		store_crash(&t->chunk_link, 0);
 	for (int n = 0; t && n < NAME_COUNT; n++) {
 		struct place p;
 
@@ -546,11 +557,12 @@ static void rebuild_pool(struct caller *c, enum arena_id arena, uint32_t pool)
 	/* From the top down, so that the lowest chunk heads its list. */
 	while (hi-- > 0) {
 		struct chunk_shm *ch = chunk_at(c->base, arena, hi);
-		uint32_t blocks, count = 0;
+		/* In this order: another pool may be enlisting it. ARENA_P2/A */
+		uint32_t mark = load_acquire(&ch->class_ix), blocks, count = 0;
 
-		if (ch->pool_ix != pool || ch->class_ix == 0 || ch->class_ix > ARENA_CLASSES)
+		if (mark == 0 || mark > ARENA_CLASSES || ch->pool_ix != pool)
 			continue;
-		blocks = class_blocks(ch->class_ix - 1);
+		blocks = class_blocks(mark - 1);
 		for (uint32_t b = 0; b < blocks; b++)
 			count += bit_is_free(ch, b);
 		ch->free_count = count;

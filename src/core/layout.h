@@ -157,6 +157,7 @@ enum wait_state {
 #define WAIT_WORD(rq, s) ((uint32_t)(rq) << 4 | (s))
 
 #define SEMOPS_INLINE 8
+#define WHO_GROUPS    32
 
 struct semop_shm {
 	uint16_t num;
@@ -244,7 +245,12 @@ struct thread_shm {
 	uint32_t msg_owes_wake; /* queue index + 1: waiters told but perhaps not woken */
 	uint32_t pocket_bytes;	/* capacity of the block that NAME_POCKET names, if a queue's */
 	uint32_t pocket_uses;	/* counts what changes the pocket or its contents */
-	uint32_t spare2[57];
+	/* whose call sleeps: IPC_SET asks for its permission again */
+	uint32_t who_euid, who_fsgid;
+	uint32_t who_is_capable;  /* CAP_IPC_OWNER */
+	uint32_t who_group_count; /* more than there is room for: it must look itself */
+	uint32_t who_group[WHO_GROUPS];
+	uint32_t spare2[21];
 };
 
 #define THREAD_BYTES 768u

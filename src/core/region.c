@@ -9,7 +9,15 @@
  * process_vm_readv of ourselves does the same: the read of a hole allocates the page, and the
  * kernel turns the fault into EFAULT.
  *
- * A death anywhere in here leaves pages real and marks unmoved: nothing to repair.
+ *   REGION_P1  high-water marks, and the magic
+ *    word      header_shm.proc_hi, group_hi, table[].hi, arena[].hi, magic
+ *    states    a mark only grows; magic 0 > REGION_MAGIC, once
+ *    writers   any thread, CAS; the magic: the maker of the file, before it has a name
+ *    order     R of region_grow pairs with A of every accessor; publishes zeroed, real pages
+ *    stale-ok  a reader may see an older, lower mark: the record does not exist for it yet
+ *    death     pages real and the mark unmoved: nothing to repair
+ *    progress  lock-free, but for the system call that makes pages real
+ *    tests     unit/region
  */
 #include "core/region.h"
 
@@ -199,7 +207,7 @@ int region_validate(const unsigned char *base, uint64_t size, const char **ret_w
 	}
 	if (h->format != layout_format() || h->protocol != REGION_PROTOCOL) {
 		*ret_why = "it was made by another version of usysv; end the programs that use it "
-			   "and remove it with `usysv rm'";
+			   "and remove it with `usysv rm --force'";
 		return -EPROTO;
 	}
 	if (size != h->size || size != REGION_BYTES) {

@@ -33,7 +33,7 @@ static inline uint64_t region_off(const unsigned char *base, const void *p)
 /* Slots. The index must be below the published mark; null otherwise. */
 static inline struct proc_shm *region_proc(const unsigned char *base, uint32_t ix)
 {
-	if (ix >= load_acquire(&region_header(base)->proc_hi) || ix >= PROC_CAPACITY)
+	if (ix >= load_acquire(&region_header(base)->proc_hi) || ix >= PROC_CAPACITY) /* REGION_P1/A */
 		return NULL;
 	return (struct proc_shm *)region_at(base, PROCS_OFF + (uint64_t)ix * sizeof(struct proc_shm));
 }
@@ -51,7 +51,7 @@ static inline uint64_t thread_off(uint32_t ix)
 
 static inline struct thread_shm *region_thread(const unsigned char *base, uint32_t ix)
 {
-	if (ix / GROUP_SPAN >= load_acquire(&region_header(base)->group_hi) ||
+	if (ix / GROUP_SPAN >= load_acquire(&region_header(base)->group_hi) || /* REGION_P1/A */
 	    ix / GROUP_SPAN >= GROUP_CAPACITY || ix % GROUP_SPAN >= GROUP_THREADS)
 		return NULL;
 	return (struct thread_shm *)region_at(base, thread_off(ix));
@@ -90,7 +90,8 @@ static inline uint64_t object_off(enum family family, uint32_t ix)
 static inline struct object_shm *region_object(const unsigned char *base, enum family family,
 					       uint32_t ix)
 {
-	if (ix >= load_acquire(&region_header(base)->table[family].hi) || ix >= OBJECT_CAPACITY)
+	if (ix >= load_acquire(&region_header(base)->table[family].hi) || /* REGION_P1/A */
+	    ix >= OBJECT_CAPACITY)
 		return NULL;
 	return (struct object_shm *)region_at(base, object_off(family, ix));
 }

@@ -14,17 +14,11 @@
 #include "core/arena.h"
 #include "core/ids.h"
 #include "core/region.h"
+#include "ipc/check_priv.h"
 #include "ipc/sem_priv.h"
+#include "ipc/shm.h"
 
-struct check {
-	const unsigned char *base;
-	void (*say)(void *context, const char *text);
-	void *context;
-	int count;
-};
-
-static void bad(struct check *k, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void bad(struct check *k, const char *format, ...)
+void check_bad(struct check *k, const char *format, ...)
 {
 	char text[256];
 	va_list args;
@@ -41,9 +35,7 @@ static const char *const family_name[FAMILY_COUNT] = {"msg", "sem", "shm"};
 
 /* ---- Registry ---------------------------------------------------------------------------- */
 
-typedef void thread_visitor(struct check *k, struct thread_shm *t, uint32_t ix);
-
-static void each_thread(struct check *k, thread_visitor *f)
+void check_each_thread(struct check *k, check_thread_visitor *f, void *context)
 {
 	uint32_t groups = load_acquire(&region_header(k->base)->group_hi); /* REGION_P1/A */
 
@@ -52,57 +44,58 @@ static void each_thread(struct check *k, thread_visitor *f)
 			struct thread_shm *t = region_thread(k->base, g * GROUP_SPAN + n);
 
 			if (t)
-				f(k, t, g * GROUP_SPAN + n);
+				f(k, t, g * GROUP_SPAN + n, context);
 		}
 }
 
-static void check_thread(struct check *k, struct thread_shm *t, uint32_t ix)
+static void check_thread(struct check *k, struct thread_shm *t, uint32_t ix, void *context)
 {
 	bool owned = CLAIM_GEN(load_acquire(&t->claim)) & 1; /* REG_P1/A */
 	uint64_t owner = load_acquire(region_group_owner(k->base, ix / GROUP_SPAN)); /* REG_P2/A */
 
+	(void)context;
 	if (owned && !owner)
-		bad(k, "thread %u is in use, but its group belongs to nobody", ix);
+		check_bad(k, "thread %u is in use, but its group belongs to nobody", ix);
 	if (owned && !region_proc(k->base, t->proc_ix))
-		bad(k, "thread %u: process slot %u does not exist", ix, t->proc_ix);
+		check_bad(k, "thread %u: process slot %u does not exist", ix, t->proc_ix);
 	if (HOLD_COUNT(t->hold) > HOLD_MAX)
-		bad(k, "thread %u: hold record of %u words", ix, HOLD_COUNT(t->hold));
+		check_bad(k, "thread %u: hold record of %u words", ix, HOLD_COUNT(t->hold));
 	if (owned)
 		return;
 	for (int n = 0; n < NAME_COUNT; n++)
 		if (t->name_ref[n])
-			bad(k, "free thread slot %u still names block %#x", ix, t->name_ref[n]);
+			check_bad(k, "free thread slot %u still names block %#x", ix, t->name_ref[n]);
 	if (t->held || t->hold || t->op || t->victim_link || t->chunk_link)
-		bad(k, "free thread slot %u is in the middle of something", ix);
+		check_bad(k, "free thread slot %u is in the middle of something", ix);
 	if (WAIT_STATE(load_acquire(&t->st)) != WAIT_FREE) /* SEM_P2/A */
-		bad(k, "free thread slot %u has a waiter", ix);
+		check_bad(k, "free thread slot %u has a waiter", ix);
 }
 
 static void check_registry(struct check *k)
 {
 	uint32_t procs = load_acquire(&region_header(k->base)->proc_hi); /* REGION_P1/A */
 
-	each_thread(k, check_thread);
+	check_each_thread(k, check_thread, NULL);
 	for (uint32_t ix = 0; ix < procs; ix++) {
 		const struct proc_shm *p = region_proc(k->base, ix);
 
 		if (p && load_acquire(&p->state) == PROC_FREE && p->undo_ref) /* REG_P2/A */
-			bad(k, "free process slot %u has undo records", ix);
+			check_bad(k, "free process slot %u has undo records", ix);
 	}
 }
 
 /* ---- Locks ------------------------------------------------------------------------------- */
 
-static void check_lock(struct check *k, uint64_t off, const char *what, uint32_t ix)
+void check_lock(struct check *k, uint64_t off, const char *what, uint32_t ix)
 {
 	const rlock_shm *word = region_at(k->base, off);
 	uint32_t owner = load_acquire(word) & RLOCK_OWNER; /* RLOCK_P1/A */
 	struct thread_shm *t = owner ? region_thread(k->base, owner - 1) : NULL;
 
 	if (owner && (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1))) /* REG_P1/A */
-		bad(k, "lock of %s %u belongs to thread %u, which is nobody's", what, ix, owner - 1);
+		check_bad(k, "lock of %s %u belongs to thread %u, which is nobody's", what, ix, owner - 1);
 	else if (owner && t->held != off)
-		bad(k, "lock of %s %u: its owner %u does not name it", what, ix, owner - 1);
+		check_bad(k, "lock of %s %u: its owner %u does not name it", what, ix, owner - 1);
 }
 
 /* ---- Ids --------------------------------------------------------------------------------- */
@@ -132,25 +125,27 @@ static void check_ids(struct check *k, enum family family)
 		bool marked = map[ix / 64] >> ix % 64 & 1;
 
 		if (marked != (live != 0))
-			bad(k, "%s index %u: %s, but the bitmap says otherwise", family_name[family],
+			check_bad(k, "%s index %u: %s, but the bitmap says otherwise", family_name[family],
 			    ix, live ? "in use" : "free");
 		if (!live)
 			continue;
 		live_count++;
-		total += family == FAMILY_SEM ? sem_total(k->base, ix) : 0;
+		total += family == FAMILY_SEM	? sem_total(k->base, ix)
+			 : family == FAMILY_SHM ? shm_total(k->base, ix)
+						: 0;
 		if (((live - 1) & (OBJECT_CAPACITY - 1)) != ix)
-			bad(k, "%s index %u has id %u", family_name[family], ix, live - 1);
+			check_bad(k, "%s index %u has id %u", family_name[family], ix, live - 1);
 		if (o->gen == 0 || o->gen > 0xffffff)
-			bad(k, "%s id %u has generation %u", family_name[family], live - 1, o->gen);
+			check_bad(k, "%s id %u has generation %u", family_name[family], live - 1, o->gen);
 		if (!in_chain(k, family, ix))
-			bad(k, "%s id %u is not found by its key %#x", family_name[family], live - 1,
+			check_bad(k, "%s id %u is not found by its key %#x", family_name[family], live - 1,
 			    (unsigned)o->key);
 	}
 	if (live_count != t->in_use)
-		bad(k, "%s: %u objects, counted as %u", family_name[family], live_count, t->in_use);
-	if (family == FAMILY_SEM && total != t->total)
-		bad(k, "sem: %llu semaphores, counted as %llu", (unsigned long long)total,
-		    (unsigned long long)t->total);
+		check_bad(k, "%s: %u objects, counted as %u", family_name[family], live_count, t->in_use);
+	if (family != FAMILY_MSG && total != t->total)
+		check_bad(k, "%s: %llu semaphores or pages, counted as %llu", family_name[family],
+			  (unsigned long long)total, (unsigned long long)t->total);
 }
 
 /* ---- Semaphores -------------------------------------------------------------------------- */
@@ -161,8 +156,9 @@ static bool could_run(const struct sem_view *v, const struct semop_shm *ops, uin
 {
 	if (n != 1) /* intermediate values: conform and differential tests cover these */
 		return false;
-	return !sem_would_block(&ops[0],
-				SEM_WORD_VALUE(load_acquire(&view_word(v, ops[0].num)->word)));
+	return !sem_would_block(
+		&ops[0],
+		SEM_WORD_VALUE(load_acquire(&view_word(v, ops[0].num)->word))); /* SEM_W1/A */
 }
 
 static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_t *ret_complex)
@@ -182,19 +178,19 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 			    t->family != FAMILY_SEM || t->object_ix != v->ix)
 				continue;
 			if (t->object_gen != v->gen) {
-				bad(k, "thread %u sleeps on a former set in slot %u", ix, v->ix);
+				check_bad(k, "thread %u sleeps on a former set in slot %u", ix, v->ix);
 				continue;
 			}
 			n++;
 			*ret_complex += t->nsops > 1;
 			ops = sem_request_ops(&c, t);
 			if (could_run(v, ops, t->nsops))
-				bad(k, "thread %u sleeps on sem id %d although it could run", ix,
+				check_bad(k, "thread %u sleeps on sem id %d although it could run", ix,
 				    v->id);
 			for (uint32_t s = 0; s < t->nsops; s++)
 				if (ops[s].num < v->nsems &&
 				    !(load_acquire(&view_word(v, ops[s].num)->word) & SEM_SLOW)) /* SEM_W1/A */
-					bad(k, "sem id %d semaphore %u: waited for, but not SLOW",
+					check_bad(k, "sem id %d semaphore %u: waited for, but not SLOW",
 					    v->id, ops[s].num);
 		}
 	return n;
@@ -208,14 +204,14 @@ static uint32_t walk_list(struct check *k, const struct sem_view *v, uint32_t he
 		struct thread_shm *t = region_thread(k->base, link - 1);
 
 		if (!t || t->object_ix != v->ix || t->prev_link != last || ++n > v->set->waiting) {
-			bad(k, "sem id %d: a list of waiters is broken at thread %u", v->id, link - 1);
+			check_bad(k, "sem id %d: a list of waiters is broken at thread %u", v->id, link - 1);
 			return n;
 		}
 		last = link;
 		link = t->next_link;
 	}
 	if (last != tail)
-		bad(k, "sem id %d: a list of waiters ends at the wrong place", v->id);
+		check_bad(k, "sem id %d: a list of waiters ends at the wrong place", v->id);
 	return n;
 }
 
@@ -228,11 +224,11 @@ static void check_undo_chain(struct check *k, const struct sem_view *v)
 		struct undo_shm *u = sem_undo_at(&c, ref, v);
 
 		if (!u || ++n > PROC_CAPACITY) {
-			bad(k, "sem id %d: undo record %#x is not one of this set's", v->id, ref);
+			check_bad(k, "sem id %d: undo record %#x is not one of this set's", v->id, ref);
 			return;
 		}
 		if (!region_proc(k->base, u->proc_ix))
-			bad(k, "sem id %d: undo record of process slot %u", v->id, u->proc_ix);
+			check_bad(k, "sem id %d: undo record of process slot %u", v->id, u->proc_ix);
 		ref = u->next_in_set_ref;
 	}
 }
@@ -249,88 +245,98 @@ static void check_set(struct check *k, uint32_t ix)
 		return;
 	side = rc == 0 ? sem_side(&c, &v) : NULL;
 	if (!side) {
-		bad(k, "sem slot %u: its memory cannot be found", ix);
+		check_bad(k, "sem slot %u: its memory cannot be found", ix);
 		return;
 	}
 	check_lock(k, sem_lock_off(&v), "sem slot", ix);
 	if (v.set->intent)
-		bad(k, "sem id %d: a change (%u) is not finished", v.id, v.set->intent);
+		check_bad(k, "sem id %d: a change (%u) is not finished", v.id, v.set->intent);
 	listed = walk_list(k, &v, v.set->alter_head, v.set->alter_tail) +
 		 walk_list(k, &v, v.set->const_head, v.set->const_tail);
 	for (uint32_t s = 0; s < v.nsems; s++) {
 		uint64_t word = load_acquire(&view_word(&v, s)->word); /* SEM_W1/A */
 
 		if (SEM_WORD_GEN(word) != v.gen)
-			bad(k, "sem id %d semaphore %u: generation %u instead of %u", v.id, s,
+			check_bad(k, "sem id %d semaphore %u: generation %u instead of %u", v.id, s,
 			    SEM_WORD_GEN(word), v.gen);
 		if (word & SEM_HELD) {
 			struct thread_shm *t = region_thread(k->base, SEM_WORD_TAG(word));
 
 			if (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1) || !t->hold) /* REG_P1/A */
-				bad(k, "sem id %d semaphore %u: held by nobody", v.id, s);
+				check_bad(k, "sem id %d semaphore %u: held by nobody", v.id, s);
 		}
 		if (side[s].used)
-			bad(k, "sem id %d semaphore %u: a shadow is left", v.id, s);
+			check_bad(k, "sem id %d semaphore %u: a shadow is left", v.id, s);
 		if (side[s].named && !(word & SEM_SLOW))
-			bad(k, "sem id %d semaphore %u: %u requests name it, but it is not SLOW",
+			check_bad(k, "sem id %d semaphore %u: %u requests name it, but it is not SLOW",
 			    v.id, s, side[s].named);
 		listed += walk_list(k, &v, side[s].alter_head, side[s].alter_tail) +
 			  walk_list(k, &v, side[s].zero_head, side[s].zero_tail);
 	}
 	waiting = count_waiters(k, &v, &complex);
 	if (waiting != v.set->waiting || listed != waiting)
-		bad(k, "sem id %d: %u requests wait, %u are in lists, counted as %u", v.id, waiting,
+		check_bad(k, "sem id %d: %u requests wait, %u are in lists, counted as %u", v.id, waiting,
 		    listed, v.set->waiting);
 	if (complex != v.set->complex_count)
-		bad(k, "sem id %d: %u requests of several operations, counted as %u", v.id, complex,
+		check_bad(k, "sem id %d: %u requests of several operations, counted as %u", v.id, complex,
 		    v.set->complex_count);
 	check_undo_chain(k, &v);
 }
 
 /* ---- Blocks: everything that is taken has a name ----------------------------------------- */
 
-struct named {
-	uint64_t blocks[ARENA_COUNT];
+static void check_set_blocks(struct check *k, uint32_t ix)
+{
+	const struct set_shm *set = region_set(k->base, ix);
+
+	if (!set || !load_acquire(&set->object.live)) /* ID_P1/A */
+		return;
+	check_name(k, set->words_ref, "sem slot", ix);
+	check_name(k, set->side_ref, "sem slot", ix);
+}
+
+static const struct family_checks {
+	void (*object)(struct check *k, uint32_t ix);
+	void (*blocks)(struct check *k, uint32_t ix); /* check_name() of what the object has */
+} families[FAMILY_COUNT] = {
+	[FAMILY_MSG] = {check_queue, check_queue_blocks},
+	[FAMILY_SEM] = {check_set, check_set_blocks},
+	[FAMILY_SHM] = {check_segment, NULL}, /* its blocks are the processes' */
 };
 
-static void name(struct check *k, struct named *n, uint32_t ref, const char *what, uint32_t ix)
+void check_name(struct check *k, uint32_t ref, const char *what, uint32_t ix)
 {
 	uint64_t off = (uint64_t)ref * REF_UNIT;
 
 	if (!ref)
 		return;
 	if (!arena_capacity(k->base, ref) || off < ARENAS_OFF) {
-		bad(k, "%s %u names block %#x, which is none", what, ix, ref);
+		check_bad(k, "%s %u names block %#x, which is none", what, ix, ref);
 		return;
 	}
-	n->blocks[(off - ARENAS_OFF) / ARENA_BYTES]++;
+	k->named[(off - ARENAS_OFF) / ARENA_BYTES]++;
+}
+
+static void name_thread_blocks(struct check *k, struct thread_shm *t, uint32_t ix, void *context)
+{
+	(void)context;
+	for (int i = 0; i < NAME_COUNT; i++)
+		check_name(k, t->name_ref[i], "thread", ix);
 }
 
 static void check_blocks(struct check *k)
 {
 	struct header_shm *h = region_header(k->base);
-	struct named n = {0};
 
-	for (uint32_t ix = 0; ix < h->table[FAMILY_SEM].hi; ix++) {
-		const struct set_shm *set = region_set(k->base, ix);
-
-		if (!set || !load_acquire(&set->object.live)) /* ID_P1/A */
-			continue;
-		name(k, &n, set->words_ref, "sem slot", ix);
-		name(k, &n, set->side_ref, "sem slot", ix);
-	}
-	for (uint32_t g = 0; g < load_acquire(&h->group_hi); g++) /* REGION_P1/A */
-		for (uint32_t t = 0; t < GROUP_THREADS; t++)
-			for (int i = 0; i < NAME_COUNT; i++)
-				name(k, &n, region_thread(k->base, g * GROUP_SPAN + t)->name_ref[i],
-				     "thread", g * GROUP_SPAN + t);
+	check_each_thread(k, name_thread_blocks, NULL);
+	check_attaches(k);
 	for (uint32_t p = 0; p < load_acquire(&h->proc_hi); p++) { /* REGION_P1/A */
 		uint32_t ref = region_proc(k->base, p)->undo_ref, steps = 0;
 
 		while (ref && steps++ < OBJECT_CAPACITY * 2) {
 			const struct undo_shm *u = region_block(k->base, ref, sizeof(*u));
 
-			name(k, &n, ref, "process", p);
+			check_name(k, ref, "process", p);
 			ref = u ? u->next_in_proc_ref : 0;
 		}
 	}
@@ -338,9 +344,10 @@ static void check_blocks(struct check *k)
 		struct arena_usage usage;
 
 		arena_usage(k->base, (enum arena_id)a, &usage);
-		if (usage.blocks != n.blocks[a])
-			bad(k, "arena %d: %llu blocks are taken, %llu have a name", a,
-			    (unsigned long long)usage.blocks, (unsigned long long)n.blocks[a]);
+		if (usage.blocks != k->named[a])
+			check_bad(k, "arena %d: %llu blocks are taken, %llu have a name", a,
+				  (unsigned long long)usage.blocks,
+				  (unsigned long long)k->named[a]);
 	}
 }
 
@@ -351,14 +358,20 @@ int check_region(const unsigned char *base, void (*say)(void *context, const cha
 	const char *why = "";
 
 	if (region_validate(base, REGION_BYTES, &why) < 0) {
-		bad(&k, "header: %s", why);
+		check_bad(&k, "header: %s", why);
 		return k.count;
 	}
 	check_registry(&k);
-	for (int f = 0; f < FAMILY_COUNT; f++)
+	for (int f = 0; f < FAMILY_COUNT; f++) {
+		uint32_t hi = region_header(base)->table[f].hi;
+
 		check_ids(&k, (enum family)f);
-	for (uint32_t ix = 0; ix < region_header(base)->table[FAMILY_SEM].hi; ix++)
-		check_set(&k, ix);
+		for (uint32_t ix = 0; ix < hi && families[f].object; ix++) {
+			families[f].object(&k, ix);
+			if (families[f].blocks)
+				families[f].blocks(&k, ix);
+		}
+	}
 	check_blocks(&k);
 	return k.count;
 }

@@ -178,8 +178,9 @@ int msg_set(struct caller *c, int32_t id, uint32_t uid, uint32_t gid, uint32_t m
 		self->set_changes = v.q->changes + 1;
 		self->op_time = now;
 		msg_begin(self, &v, OP_SET); /* MSG_L1 commit */
-		msg_apply_set(c, &v, self, &wakes);
+		msg_apply_set(v.q, self);
 		msg_admit(c, &v, self, now, &wakes);
+		msg_check_receivers(c, &v, &wakes);
 		msg_end(self);
 	}
 	msg_unlock(c, &v, &wakes);

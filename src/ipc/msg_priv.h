@@ -81,9 +81,10 @@ void msg_delivered(struct caller *c, const struct msg_view *v, struct thread_shm
 void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *actor, int64_t now,
 	       struct msg_wakes *wakes);
 
-/* IPC_SET as the actor's slot has it. Repeatable. */
-void msg_apply_set(struct caller *c, const struct msg_view *v, struct thread_shm *actor,
-		   struct msg_wakes *wakes);
+/* IPC_SET as the actor's slot has it. Repeatable. Senders that fit now are to be admitted, then
+ * the receivers checked: those of before the change who may no longer read are told so. */
+void msg_apply_set(struct queue_shm *q, const struct thread_shm *actor);
+void msg_check_receivers(struct caller *c, const struct msg_view *v, struct msg_wakes *wakes);
 /* The queue is gone (live is 0): everybody is told, and the actor's op becomes PURGE. Repeatable. */
 void msg_apply_removal(struct caller *c, const struct msg_view *v, struct thread_shm *actor,
 		       struct msg_wakes *wakes);

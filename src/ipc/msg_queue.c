@@ -10,8 +10,10 @@
  * A message for which somebody sleeps never enters the chain: it is handed over, and the sleeper's
  * state is then the commit. A sender that finds no room sleeps with its message filled in; who
  * makes room performs the rest of its operation, oldest first among those that fit. So nobody who
- * fits is asleep while the lock is free, and a newcomer that fits need not look. Only when IPC_SET
- * has come between, sleepers are told to start over instead: their permission is theirs to check.
+ * fits is asleep while the lock is free, and a newcomer that fits need not look. After IPC_SET a
+ * sleeper's permission is looked at again, by its credentials in the waiter: a receiver's at once,
+ * though after the senders that the change admits, a sender's when its message would fit. (In
+ * Linux all of them run again, in any order.)
  *
  * A sleeping receiver does not make room: as in Linux, a full queue is full.
  *
@@ -53,6 +55,7 @@
 
 #include "base/futex.h"
 #include "core/ids.h"
+#include "core/perm.h"
 #include "core/rlock.h"
 #include "ipc/msg_priv.h"
 
@@ -204,7 +207,14 @@ void msg_enqueue(struct caller *c, const struct msg_view *v)
 {
 	struct thread_shm *t = region_self(c);
 	uint32_t st = load_relaxed(&t->st); /* FREE: nobody else writes it */
+	const struct creds *who = c->creds;
 
+	t->who_euid = who->euid;
+	t->who_fsgid = who->fsgid;
+	t->who_is_capable = who->cap_ipc_owner;
+	t->who_group_count = (uint32_t)who->group_count;
+	for (uint32_t i = 0; i < who->group_count && i < WHO_GROUPS; i++)
+		t->who_group[i] = who->groups[i];
 	t->family = FAMILY_MSG;
 	t->object_ix = v->ix;
 	t->object_gen = v->q->object.gen;
@@ -248,6 +258,21 @@ static bool still_waits(const struct msg_view *v, const struct thread_shm *t, ui
 
 	return msg_is_queued(st) && WAIT_REQUEST(st) == request && t->family == FAMILY_MSG &&
 	       t->object_ix == v->ix && t->object_gen == v->q->object.gen;
+}
+
+/* After IPC_SET: 0 it may go on, -EACCES, or -EAGAIN when only itself can tell. */
+static int check_again(const struct msg_view *v, struct thread_shm *t, uint32_t wanted)
+{
+	struct creds who = {.euid = t->who_euid,
+			    .fsgid = t->who_fsgid,
+			    .groups = t->who_group,
+			    .group_count = t->who_group_count,
+			    .cap_ipc_owner = t->who_is_capable};
+	struct caller as = {.creds = &who};
+
+	if (t->msg_changes == v->q->changes)
+		return 0;
+	return who.group_count <= WHO_GROUPS ? perm_check(&as, &v->q->object, wanted) : -EAGAIN;
 }
 
 /* ---- Delivery ---------------------------------------------------------------------------- */
@@ -342,6 +367,7 @@ void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *ac
 	while (link && steps++ < THREAD_CAPACITY && msg_fits(q, q->smallest)) {
 		struct thread_shm *t = link_thread(c, link);
 		uint32_t at = link - 1;
+		int rc;
 
 		if (!t)
 			return;
@@ -350,8 +376,8 @@ void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *ac
 			smallest = t->msg_bytes < smallest ? t->msg_bytes : smallest;
 		} else if (c->ops->is_dead(c, at, false)) {
 			end_sleep(c, q, at, WAIT_GRANTED, -EINTR, wakes);
-		} else if (t->msg_changes != q->changes) {
-			end_sleep(c, q, at, WAIT_GRANTED, -EAGAIN, wakes);
+		} else if ((rc = check_again(v, t, 2)) != 0) {
+			end_sleep(c, q, at, WAIT_GRANTED, rc, wakes);
 		} else {
 			actor->op_block_ref = t->msg_block_ref;
 			actor->op_pid = t->pid;
@@ -370,27 +396,33 @@ void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *ac
 
 /* ---- Changes of the queue ---------------------------------------------------------------- */
 
-void msg_apply_set(struct caller *c, const struct msg_view *v, struct thread_shm *actor,
-		   struct msg_wakes *wakes)
+void msg_apply_set(struct queue_shm *q, const struct thread_shm *actor)
 {
-	struct queue_shm *q = v->q;
-	uint32_t link = q->receiver_head_link, steps = 0;
-
 	q->object.uid = actor->set_uid;
 	q->object.gid = actor->set_gid;
 	q->object.mode = actor->set_mode;
 	q->object.ctime = actor->set_time;
 	q->qbytes = actor->set_qbytes;
 	q->changes = actor->set_changes;
+}
+
+void msg_check_receivers(struct caller *c, const struct msg_view *v, struct msg_wakes *wakes)
+{
+	uint32_t link = v->q->receiver_head_link, steps = 0;
+
 	while (link && steps++ < THREAD_CAPACITY) {
-		uint32_t at = link - 1;
 		struct thread_shm *t = link_thread(c, link);
+		uint32_t at = link - 1;
+		int rc;
 
 		if (!t)
 			return;
 		link = t->next_link;
-		if (t->msg_changes != q->changes)
-			end_sleep(c, q, at, WAIT_GRANTED, -EAGAIN, wakes);
+		rc = check_again(v, t, 4);
+		if (rc == 0)
+			t->msg_changes = v->q->changes;
+		else
+			end_sleep(c, v->q, at, WAIT_GRANTED, rc, wakes);
 	}
 }
 

@@ -164,9 +164,10 @@ void msg_repair_queue(struct caller *c, uint32_t dead_ix, uint32_t ix)
 			v.q->lrpid = dead->op_pid;
 			v.q->rtime = dead->op_time;
 		} else if (op == OP_SET) {
-			msg_apply_set(c, &v, dead, &wakes);
+			msg_apply_set(v.q, dead);
 		}
 		msg_admit(c, &v, dead, dead->op_time, &wakes);
+		msg_check_receivers(c, &v, &wakes); /* if an IPC_SET had got that far */
 		msg_end(dead);
 	}
 	/* In the dead one's name: whoever repeats this wakes all of them again. */

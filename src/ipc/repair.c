@@ -26,6 +26,7 @@
 #include "core/rlock.h"
 #include "ipc/msg.h"
 #include "ipc/sem.h"
+#include "ipc/shm.h"
 
 #define BURY_DEPTH 64
 
@@ -38,6 +39,7 @@ static const struct family_ops {
 } families[FAMILY_COUNT] = {
 	[FAMILY_MSG] = {msg_repair_queue, msg_created, msg_total, msg_bury_thread, msg_purge},
 	[FAMILY_SEM] = {sem_repair_set, sem_created, sem_total, sem_bury_thread, sem_purge},
+	[FAMILY_SHM] = {shm_repair_segment, shm_created, shm_total, shm_bury_thread, shm_purge},
 };
 
 /* ---- Phase 1 ----------------------------------------------------------------------------- */
@@ -85,8 +87,9 @@ void repair_lock(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
 
 static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth);
 
-/* The record that a dead burier took out of a process's list, or was about to. */
-static void finish_undo_pop(struct caller *c, struct thread_shm *t)
+/* The block that a dead burier took out of one of a process's lists, or was about to; or that a
+ * parent had just given to its child to be. */
+static void finish_pop(struct caller *c, struct thread_shm *t)
 {
 	struct proc_shm *p =
 		t->victim_proc_link ? region_proc(c->base, t->victim_proc_link - 1) : NULL;
@@ -95,6 +98,12 @@ static void finish_undo_pop(struct caller *c, struct thread_shm *t)
 		struct undo_shm *u = region_block(c->base, p->undo_ref, sizeof(*u));
 
 		store_crash(&p->undo_ref, u ? u->next_in_proc_ref : 0);
+	}
+	if (p && t->name_ref[NAME_FLY] && load_acquire(&p->attach_ref) == t->name_ref[NAME_FLY]) {
+		const struct attach_block_shm *b = /* SHM_A1/A, and R below */
+			region_block(c->base, t->name_ref[NAME_FLY], sizeof(*b));
+
+		store_release(&p->attach_ref, b ? b->next_ref : 0); /* SHM_A1/R */
 	}
 	store_crash(&t->victim_proc_link, 0);
 }
@@ -105,7 +114,7 @@ static int clear_thread(struct caller *c, uint32_t ix)
 	struct thread_shm *t = region_thread(c->base, ix);
 	int rc = OUTCOME_DONE;
 
-	finish_undo_pop(c, t);
+	finish_pop(c, t);
 	for (int f = 0; f < FAMILY_COUNT && rc == OUTCOME_DONE; f++) {
 		if (families[f].bury_thread)
 			rc = families[f].bury_thread(c, ix);
@@ -195,7 +204,8 @@ static void unclaim_process(struct proc_shm *p, bool free_slot)
  * Buries the dead threads of a group; true when nobody is left in it. An owner that is the present
  * generation of a live process keeps its empty groups, unless `give_back`.
  */
-static bool clear_group(struct caller *c, uint32_t group, bool give_back, int *ret_busy)
+static bool clear_group(struct caller *c, uint32_t group, bool give_back, bool patient,
+			int *ret_busy)
 {
 	uint64_t owner = load_acquire(region_group_owner(c->base, group)); /* REG_P2/A */
 	bool empty = true;
@@ -206,7 +216,7 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, int *r
 
 		if (!(CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1)) /* REG_P1/A */
 			continue;
-		rc = bury_thread(c, ix, false, 0);
+		rc = bury_thread(c, ix, patient, 0);
 		if (rc == OUTCOME_BUSY + 1)
 			*ret_busy = 1;
 		empty &= rc == 1;
@@ -231,13 +241,14 @@ static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 }
 
 /* Buries the dead threads of a process; true when none is left. */
-static bool clear_groups(struct caller *c, uint32_t proc_ix, int *ret_busy)
+static bool clear_groups(struct caller *c, uint32_t proc_ix, bool patient, int *ret_busy)
 {
 	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
 	bool empty = true;
 
 	for (uint32_t g = 0; g < groups; g++) {
-		if (!procs_owns_group(c->base, proc_ix, g) || clear_group(c, g, false, ret_busy))
+		if (!procs_owns_group(c->base, proc_ix, g) ||
+		    clear_group(c, g, false, patient, ret_busy))
 			continue;
 		empty = false;
 		note_survivor(c, proc_ix, g);
@@ -252,7 +263,35 @@ static void give_groups_back(struct caller *c, uint32_t proc_ix)
 
 	for (uint32_t g = 0; g < groups; g++)
 		if (procs_owns_group(c->base, proc_ix, g))
-			clear_group(c, g, true, &busy);
+			clear_group(c, g, true, true, &busy);
+}
+
+/* exec: the process lives on, its attaches have gone. Its undo records stay. */
+static int detach_image(struct caller *c, uint32_t proc_ix, int64_t now)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+	int rc;
+
+	if (!load_acquire(&p->attach_ref) || !c->ops->is_image_gone || /* SHM_A1/A */
+	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, p))
+		return OUTCOME_DONE;
+	store_crash(&self->victim_proc_link, proc_ix + 1);
+	rc = shm_exit_process(c, proc_ix, p->pid, now, true);
+	store_crash(&self->victim_proc_link, 0);
+	unclaim_process(p, false);
+	return rc;
+}
+
+int repair_bury_reserved(struct caller *c, uint32_t proc_ix)
+{
+	struct thread_shm *self = region_self(c);
+	int rc;
+
+	store_crash(&self->victim_proc_link, proc_ix + 1);
+	rc = shm_exit_process(c, proc_ix, 0, 0, true);
+	store_crash(&self->victim_proc_link, 0);
+	return rc;
 }
 
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
@@ -260,17 +299,24 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_proc(c->base, proc_ix);
 	int busy = 0, rc;
-	bool empty;
+	bool empty, gone;
 
 	if (!p || proc_ix == c->proc_ix || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
 		return OUTCOME_DONE;
-	empty = clear_groups(c, proc_ix, &busy);
+	gone = c->ops->is_process_dead(c, proc_ix);
+	empty = clear_groups(c, proc_ix, gone, &busy);
 	if (busy)
 		return OUTCOME_BUSY;
-	if (!empty || !c->ops->is_process_dead(c, proc_ix) || !claim_process(c, p))
+	if (!empty)
+		return OUTCOME_DONE;
+	if (!gone)
+		return detach_image(c, proc_ix, now);
+	if (!claim_process(c, p))
 		return OUTCOME_DONE;
 	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = sem_undo_exit(c, proc_ix, now, true);
+	if (rc == OUTCOME_DONE)
+		rc = shm_exit_process(c, proc_ix, p->pid, now, true);
 	store_crash(&self->victim_proc_link, 0);
 	if (rc != OUTCOME_DONE) {
 		unclaim_process(p, false);
@@ -304,9 +350,13 @@ int repair_exit_process(struct caller *c, int64_t now)
 				alone &= bury_thread(c, g * GROUP_SPAN + k, false, 0) == 1;
 	store_crash(&self->victim_proc_link, c->proc_ix + 1);
 	rc = sem_undo_exit(c, c->proc_ix, now, alone);
+	if (rc == OUTCOME_DONE)
+		rc = shm_exit_process(c, c->proc_ix, c->pid, now, alone);
 	store_crash(&self->victim_proc_link, 0);
 	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
 		rc = arena_give_of(c, c->thread_ix, (enum name)n);
+	if (rc == OUTCOME_DONE)
+		rc = arena_settle(c);
 	if (rc != OUTCOME_DONE || !alone) {
 		unclaim_process(p, false);
 		return rc;
@@ -339,7 +389,10 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 			continue;
 		if (!p || load_acquire(&p->state) != PROC_LIVE || /* REG_P2/A */
 		    !procs_owns_group(c->base, proc_ix, g)) {
-			clear_group(c, g, true, &busy); /* of an image that is no more */
+			/* Of an image that is no more: a thread that executed the next one, not
+			 * being the first of its process, took another id before the kernel looked
+			 * at its list, so its life word is not marked. */
+			clear_group(c, g, true, true, &busy);
 			continue;
 		}
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
@@ -357,7 +410,7 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 
 		if (load_acquire(&p->state) != PROC_LIVE || ix == c->proc_ix) /* REG_P2/A */
 			continue;
-		if (thorough && c->ops->is_process_dead(c, ix))
+		if (thorough && (load_acquire(&p->attach_ref) || c->ops->is_process_dead(c, ix))) /* SHM_A1/A */
 			busy |= repair_bury_process(c, ix, now) == OUTCOME_BUSY;
 		if (load_acquire(&p->state) == PROC_LIVE && !(p->flags & PROC_REAPER)) /* REG_P2/A */
 			users++;

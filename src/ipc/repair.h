@@ -26,6 +26,10 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
  */
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
 
+/* Empties a slot that was reserved for a child that has not come to be: its attach records go. The
+ * caller has taken the slot over. OUTCOME_DONE or _BUSY. */
+int repair_bury_reserved(struct caller *c, uint32_t proc_ix);
+
 /*
  * The caller's own process is on its way out: its SEM_UNDO is applied and, when no other thread of
  * it is left, its slots are given back: c is then no longer registered. OUTCOME_DONE or _BUSY.

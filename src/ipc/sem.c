@@ -471,6 +471,11 @@ int sem_purge(struct caller *c, uint32_t thread_ix)
 		store_crash(&t->op, OP_NONE);
 		return OUTCOME_DONE;
 	}
+	/* Named by a purge that was cut short: the name has it, for once freed it may be another's. */
+	if (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == set->words_ref)
+		store_crash(&set->words_ref, 0);
+	if (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == set->side_ref)
+		store_crash(&set->side_ref, 0);
 	rc = arena_give_of(c, thread_ix, NAME_FLY);
 	if (rc == OUTCOME_DONE && set->words_ref) {
 		store_crash(&t->name_ref[NAME_FLY], set->words_ref);

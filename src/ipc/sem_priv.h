@@ -54,8 +54,8 @@ struct sem_wakes {
 };
 uint64_t sem_lock_off(const struct sem_view *v);
 void sem_unlock(struct caller *c, const struct sem_view *v, struct sem_wakes *wakes);
-/* Claims the words of n operations (null: of all semaphores). OUTCOME_BUSY: one is held; nothing
- * but SLOW bits has changed. */
+/* Claims the words of n operations (null: of all semaphores). OUTCOME_BUSY: one is held (-EINTR: by
+ * the call that this handler interrupted); nothing but SLOW bits has changed. */
 int sem_claim(struct caller *c, const struct sem_view *v, const struct semop_shm *ops, uint32_t n);
 void sem_settle_words(struct caller *c, const struct sem_view *v, const struct semop_shm *ops,
 		      uint32_t n);
@@ -68,6 +68,25 @@ struct semq_shm *sem_side(struct caller *c, const struct sem_view *v);
 /* Stores the intent and carries it out; the shadow is the caller's to clear afterwards. */
 void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind,
 		uint32_t thread_ix, int32_t result, struct sem_wakes *wakes);
+enum list { LIST_NONE, LIST_SEM_ALTER, LIST_SEM_ZERO, LIST_ALTER, LIST_CONST };
+struct thread_shm *sem_link_thread(struct caller *c, uint32_t link);
+/* The operations of a queued request, cut to those that lie in the set (damage aside, all). */
+uint32_t sem_request_count(struct caller *c, const struct sem_view *v, const struct thread_shm *t);
+/* Puts a waiting request into the list it belongs in. */
+void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t,
+		uint32_t thread_ix);
+/* The last request of several operations has left: each altering one back to its semaphore. */
+void sem_unmerge(struct caller *c, const struct sem_view *v);
+/* A killed sleeper is no longer there, though nobody has buried it yet; nor is one whose process is
+ * past its last act. */
+bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix);
+/* Calls f for every queued request of the set, however the lists may look. */
+void sem_each_waiter(struct caller *c, const struct sem_view *v,
+		     void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,
+			       uint32_t thread_ix, struct sem_wakes *wakes),
+		     struct sem_wakes *wakes);
+/* Carries the set's intent out and takes it away. Repeatable from any point. */
+void sem_apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wakes);
 void sem_enqueue(struct caller *c, const struct sem_view *v, uint32_t thread_ix);
 void sem_unlink(struct caller *c, const struct sem_view *v, uint32_t thread_ix);
 /* What became possible is performed. ops null: any semaphore may have changed. */

@@ -27,7 +27,7 @@
  *              Intent: applied to the end, then the same. After the unlock: owes_wake makes
  *              recovery wake everybody of the set who has been told
  *    progress  blocks; bounded by what the lists hold
- *    tests     unit/sem-set, conform/sem-sleep, models/sem.pml
+ *    tests     unit/sem-set, conform/sem_sleep, models/sem.pml
  *
  *   SEM_P2  waiter hand-off
  *    word      thread_shm.st {request 28, state 4}
@@ -42,7 +42,7 @@
  *              redone grant off the waiter's next request. Told but not woken: owes_wake. Waiter
  *              queued: it leaves at burial. Waiter granted: the operation stands, as in Linux
  *    progress  granter bounded, waiter blocks
- *    tests     conform/sem-sleep, stress/sem-handoff, models/sem.pml
+ *    tests     conform/sem_sleep, stress/sem-handoff, models/sem.pml
  */
 #include <errno.h>
 #include <limits.h>
@@ -52,8 +52,6 @@
 #include "core/ids.h"
 #include "core/rlock.h"
 #include "ipc/sem_priv.h"
-
-enum list { LIST_NONE, LIST_SEM_ALTER, LIST_SEM_ZERO, LIST_ALTER, LIST_CONST };
 
 uint64_t sem_lock_off(const struct sem_view *v)
 {
@@ -80,7 +78,7 @@ const struct semop_shm *sem_request_ops(struct caller *c, const struct thread_sh
 }
 
 /* The operations of a queued request, cut to those that lie in the set (damage aside, all). */
-static uint32_t request_count(struct caller *c, const struct sem_view *v,
+uint32_t sem_request_count(struct caller *c, const struct sem_view *v,
 			      const struct thread_shm *t)
 {
 	const struct semop_shm *ops = sem_request_ops(c, t);
@@ -103,6 +101,7 @@ static int claim_word(struct caller *c, const struct sem_view *v, uint32_t num)
 {
 	struct sem_shm *s = view_word(v, num);
 	uint64_t seen = load_acquire(&s->word); /* SEM_W1/A */
+	int rc;
 
 	for (;;) {
 		if (!(seen & SEM_SLOW) && !cas(&s->word, &seen, seen | SEM_SLOW)) /* SEM_W1/R */
@@ -110,8 +109,10 @@ static int claim_word(struct caller *c, const struct sem_view *v, uint32_t num)
 		seen |= SEM_SLOW;
 		if (!(seen & SEM_HELD))
 			return OUTCOME_DONE;
-		return sem_word_busy(c, s, seen) == OUTCOME_DONE ? claim_word(c, v, num)
-								 : OUTCOME_BUSY;
+		rc = sem_word_busy(c, s, seen);
+		if (rc != OUTCOME_DONE)
+			return rc;
+		seen = load_acquire(&s->word); /* SEM_W1/A */
 	}
 }
 
@@ -168,14 +169,14 @@ static struct ends ends_of(struct caller *c, const struct sem_view *v, enum list
 	}
 }
 
-static struct thread_shm *link_thread(struct caller *c, uint32_t link)
+struct thread_shm *sem_link_thread(struct caller *c, uint32_t link)
 {
 	return link ? region_thread(c->base, link - 1) : NULL;
 }
 
 static void append(struct caller *c, struct ends e, struct thread_shm *t, uint32_t thread_ix)
 {
-	struct thread_shm *last = link_thread(c, *e.tail);
+	struct thread_shm *last = sem_link_thread(c, *e.tail);
 
 	t->next_link = 0;
 	t->prev_link = *e.tail;
@@ -188,8 +189,8 @@ static void append(struct caller *c, struct ends e, struct thread_shm *t, uint32
 
 static void detach(struct caller *c, struct ends e, struct thread_shm *t)
 {
-	struct thread_shm *next = link_thread(c, t->next_link);
-	struct thread_shm *prev = link_thread(c, t->prev_link);
+	struct thread_shm *next = sem_link_thread(c, t->next_link);
+	struct thread_shm *prev = sem_link_thread(c, t->prev_link);
 
 	if (next)
 		next->prev_link = t->prev_link;
@@ -208,15 +209,15 @@ static void merge(struct caller *c, const struct sem_view *v)
 	struct semq_shm *side = sem_side(c, v);
 
 	for (uint32_t num = 0; num < v->nsems; num++) {
-		struct thread_shm *first = link_thread(c, side[num].alter_head);
-		struct thread_shm *last = link_thread(c, side[num].alter_tail);
-		struct thread_shm *old = link_thread(c, v->set->alter_head);
+		struct thread_shm *first = sem_link_thread(c, side[num].alter_head);
+		struct thread_shm *last = sem_link_thread(c, side[num].alter_tail);
+		struct thread_shm *old = sem_link_thread(c, v->set->alter_head);
 		uint32_t steps = 0;
 
 		if (!first || !last)
 			continue;
 		for (struct thread_shm *t = first; t && steps++ < v->set->waiting;
-		     t = link_thread(c, t->next_link))
+		     t = sem_link_thread(c, t->next_link))
 			t->listed = LIST_ALTER;
 		last->next_link = v->set->alter_head;
 		if (old)
@@ -229,13 +230,13 @@ static void merge(struct caller *c, const struct sem_view *v)
 }
 
 /* The last of several operations has left: each altering request back to its semaphore. */
-static void unmerge(struct caller *c, const struct sem_view *v)
+void sem_unmerge(struct caller *c, const struct sem_view *v)
 {
 	uint32_t link = v->set->alter_head, steps = 0;
 
 	v->set->alter_head = v->set->alter_tail = 0;
 	while (link && steps++ <= v->set->waiting) {
-		struct thread_shm *t = link_thread(c, link);
+		struct thread_shm *t = sem_link_thread(c, link);
 		uint32_t next;
 
 		if (!t)
@@ -249,13 +250,13 @@ static void unmerge(struct caller *c, const struct sem_view *v)
 	}
 }
 
-static void enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t,
+void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t,
 		   uint32_t thread_ix)
 {
 	struct set_shm *set = v->set;
 	struct semq_shm *side = sem_side(c, v);
 	const struct semop_shm *ops = sem_request_ops(c, t);
-	uint32_t n = request_count(c, v, t);
+	uint32_t n = sem_request_count(c, v, t);
 
 	if (n == 0)
 		return;
@@ -283,7 +284,7 @@ void sem_enqueue(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
 
 	t->arrival = ++v->set->arrival;
 	store_crash(&t->st, WAIT_WORD(WAIT_REQUEST(t->st), WAIT_WAITING)); /* SEM_P2/R commit */
-	enlist(c, v, t, thread_ix);
+	sem_enlist(c, v, t, thread_ix);
 }
 
 void sem_unlink(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
@@ -292,7 +293,7 @@ void sem_unlink(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
 	struct set_shm *set = v->set;
 	struct semq_shm *side = sem_side(c, v);
 	const struct semop_shm *ops = sem_request_ops(c, t);
-	uint32_t n = request_count(c, v, t);
+	uint32_t n = sem_request_count(c, v, t);
 
 	if (t->listed == LIST_NONE || n == 0 || !side)
 		return;
@@ -323,7 +324,7 @@ void sem_clear_shadow(struct caller *c, const struct sem_view *v, const struct s
 int sem_evaluate(struct caller *c, const struct sem_view *v, struct thread_shm *t)
 {
 	const struct semop_shm *ops = sem_request_ops(c, t);
-	uint32_t n = request_count(c, v, t);
+	uint32_t n = sem_request_count(c, v, t);
 	struct semq_shm *side = sem_side(c, v);
 	struct undo_shm *undo = t->undo_ref ? sem_undo_at(c, t->undo_ref, v) : NULL;
 	int rc = 0;
@@ -372,7 +373,7 @@ static void apply_word(const struct sem_view *v, const struct semq_shm *q, uint3
 static void apply_request(struct caller *c, const struct sem_view *v, struct thread_shm *t)
 {
 	const struct semop_shm *ops = sem_request_ops(c, t);
-	uint32_t n = request_count(c, v, t);
+	uint32_t n = sem_request_count(c, v, t);
 	struct semq_shm *side = sem_side(c, v);
 	struct undo_shm *undo = t->undo_ref ? sem_undo_at(c, t->undo_ref, v) : NULL;
 
@@ -426,7 +427,7 @@ static void tell(struct thread_shm *t, uint32_t thread_ix, uint32_t request, enu
 }
 
 /* Calls f for every queued request of the set, however the lists may look. */
-static void each_waiter(struct caller *c, const struct sem_view *v,
+void sem_each_waiter(struct caller *c, const struct sem_view *v,
 			void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,
 				  uint32_t thread_ix, struct sem_wakes *wakes),
 			struct sem_wakes *wakes)
@@ -467,7 +468,7 @@ static void apply_removal(struct caller *c, const struct sem_view *v, struct sem
 		store_crash(&remover->op, OP_PURGE);
 	}
 	store_crash(&set->object.live, 0); /* ID_P1/R: id and key are free from here on */
-	each_waiter(c, v, tell_removed, wakes);
+	sem_each_waiter(c, v, tell_removed, wakes);
 	set->alter_head = set->alter_tail = set->const_head = set->const_tail = 0;
 	set->complex_count = set->const_count = set->waiting = 0;
 	sem_undo_drop_set(c, set);
@@ -494,7 +495,7 @@ static void apply_grant(struct caller *c, const struct sem_view *v, struct sem_w
 }
 
 /* Carries the intent out and takes it away. Repeatable from any point. */
-static void apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wakes)
+void sem_apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wakes)
 {
 	struct set_shm *set = v->set;
 	struct thread_shm *t = region_thread(c->base, set->intent_thread);
@@ -549,14 +550,14 @@ void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind
 		set->intent_pid = t->pid;
 	}
 	store_crash(&set->intent, kind); /* SEM_L1 commit */
-	apply(c, v, wakes);
+	sem_apply(c, v, wakes);
 }
 
 /* ---- Serving ----------------------------------------------------------------------------- */
 
 /* A killed sleeper is no longer there, though nobody has buried it yet; nor is one whose process is
  * past its last act. */
-static bool is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix)
+bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix)
 {
 	const struct proc_shm *p = region_proc(c->base, t->proc_ix);
 
@@ -573,10 +574,10 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 {
 	struct thread_shm *t = region_thread(c->base, thread_ix);
 	const struct semop_shm *ops = sem_request_ops(c, t);
-	uint32_t n = request_count(c, v, t);
+	uint32_t n = sem_request_count(c, v, t);
 	int rc;
 
-	if (is_gone(c, t, thread_ix))
+	if (sem_is_gone(c, t, thread_ix))
 		return 1;
 	*complex = n > 1;
 	rc = sem_evaluate(c, v, t);
@@ -605,7 +606,7 @@ static bool serve_zero_list(struct caller *c, const struct sem_view *v, struct e
 	bool performed = false, complex;
 
 	while (link && steps++ <= bound) {
-		struct thread_shm *t = link_thread(c, link);
+		struct thread_shm *t = sem_link_thread(c, link);
 		uint32_t next;
 
 		if (!t)
@@ -650,7 +651,7 @@ static void serve_alter_list(struct caller *c, const struct sem_view *v, bool co
 	uint32_t link = *e.head, steps = 0, bound = v->set->waiting;
 
 	while (link && steps++ <= bound) {
-		struct thread_shm *t = link_thread(c, link);
+		struct thread_shm *t = sem_link_thread(c, link);
 		struct semop_shm ops[SEMOPS_INLINE];
 		bool complex = false;
 		uint32_t next, n;
@@ -659,7 +660,7 @@ static void serve_alter_list(struct caller *c, const struct sem_view *v, bool co
 		if (!t || (!common && value_of(v, num) == 0))
 			break;
 		next = t->next_link;
-		n = request_count(c, v, t);
+		n = sem_request_count(c, v, t);
 		for (uint32_t i = 0; i < n && n <= SEMOPS_INLINE; i++)
 			ops[i] = sem_request_ops(c, t)[i];
 		rc = try_waiter(c, v, link - 1, &complex, wakes);
@@ -697,7 +698,7 @@ void sem_unlock(struct caller *c, const struct sem_view *v, struct sem_wakes *wa
 	struct thread_shm *self = region_self(c);
 
 	if (v->set->complex_count == 0 && v->set->alter_head)
-		unmerge(c, v);
+		sem_unmerge(c, v);
 	if (wakes && wakes->count)
 		store_crash(&self->owes_wake, v->ix + 1); /* SEM_P2: paid below, or by recovery */
 	rlock_release(c, sem_lock_off(v));
@@ -711,164 +712,4 @@ void sem_unlock(struct caller *c, const struct sem_view *v, struct sem_wakes *wa
 	}
 	wakes->count = 0;
 	store_crash(&self->owes_wake, 0);
-}
-
-/* ---- Counting ---------------------------------------------------------------------------- */
-
-static int count_list(struct caller *c, const struct sem_view *v, uint32_t link, uint32_t num,
-		      bool zero)
-{
-	uint32_t steps = 0;
-	int count = 0;
-
-	while (link && steps++ <= v->set->waiting) {
-		struct thread_shm *t = link_thread(c, link);
-		const struct semop_shm *op;
-
-		if (!t)
-			break;
-		op = &sem_request_ops(c, t)[t->blocking < request_count(c, v, t) ? t->blocking : 0];
-		if (op->num == num && (zero ? op->op == 0 : op->op < 0) &&
-		    !is_gone(c, t, link - 1))
-			count++;
-		link = t->next_link;
-	}
-	return count;
-}
-
-int sem_count(struct caller *c, const struct sem_view *v, uint32_t num, bool zero)
-{
-	struct semq_shm *side = sem_side(c, v);
-	int count;
-
-	if (!side)
-		return 0;
-	count = count_list(c, v, zero ? side[num].zero_head : side[num].alter_head, num, zero);
-	count += count_list(c, v, v->set->alter_head, num, zero);
-	if (zero)
-		count += count_list(c, v, v->set->const_head, num, zero);
-	return count;
-}
-
-/* ---- Repair ------------------------------------------------------------------------------ */
-
-static void wake_told_one(struct thread_shm *t, uint32_t set_ix)
-{
-	uint32_t state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
-
-	if ((state == WAIT_GRANTED || state == WAIT_REMOVED) && t->family == FAMILY_SEM &&
-	    t->object_ix == set_ix)
-		futex_wake(&t->st, INT_MAX);
-}
-
-void sem_wake_told(struct caller *c, uint32_t set_ix)
-{
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
-
-	for (uint32_t g = 0; g < groups; g++)
-		for (uint32_t k = 0; k < GROUP_THREADS; k++)
-			wake_told_one(region_thread(c->base, g * GROUP_SPAN + k), set_ix);
-}
-
-/* Links threads by next_link into `*chain`; sorted by arrival afterwards. */
-static void collect(struct caller *c, const struct sem_view *v, struct thread_shm *t,
-		    uint32_t thread_ix, struct sem_wakes *wakes)
-{
-	(void)c;
-	(void)wakes;
-	t->listed = LIST_NONE;
-	t->prev_link = 0;
-	t->next_link = v->set->alter_head;
-	v->set->alter_head = thread_ix + 1;
-}
-
-/* Merges two chains by arrival; merge sort of chains needs no memory. */
-static uint32_t merge_chains(struct caller *c, uint32_t a, uint32_t b)
-{
-	uint32_t first = 0, *at = &first;
-
-	while (a && b) {
-		uint32_t *take =
-			link_thread(c, a)->arrival <= link_thread(c, b)->arrival ? &a : &b;
-		struct thread_shm *t = link_thread(c, *take);
-
-		*at = *take;
-		at = &t->next_link;
-		*take = t->next_link;
-	}
-	*at = a ? a : b;
-	return first;
-}
-
-static uint32_t sort_by_arrival(struct caller *c, uint32_t chain)
-{
-	uint32_t bin[32] = {0}, sorted = 0;
-
-	while (chain) {
-		struct thread_shm *t = link_thread(c, chain);
-		uint32_t one = chain;
-		int k = 0;
-
-		chain = t->next_link;
-		t->next_link = 0;
-		for (; k < 31 && bin[k]; k++) {
-			one = merge_chains(c, bin[k], one);
-			bin[k] = 0;
-		}
-		bin[k] = merge_chains(c, bin[k], one);
-	}
-	for (int k = 0; k < 32; k++)
-		sorted = merge_chains(c, bin[k], sorted);
-	return sorted;
-}
-
-static void rebuild_lists(struct caller *c, const struct sem_view *v)
-{
-	struct set_shm *set = v->set;
-	struct semq_shm *side = sem_side(c, v);
-	uint32_t chain;
-
-	set->alter_head = set->alter_tail = set->const_head = set->const_tail = 0;
-	set->complex_count = set->const_count = set->waiting = 0;
-	for (uint32_t num = 0; side && num < v->nsems; num++)
-		side[num] = (struct semq_shm){0};
-	each_waiter(c, v, collect, NULL);
-	chain = sort_by_arrival(c, set->alter_head);
-	set->alter_head = 0;
-	while (chain) {
-		struct thread_shm *t = link_thread(c, chain);
-		uint32_t thread_ix = chain - 1;
-
-		chain = t->next_link;
-		enlist(c, v, t, thread_ix);
-	}
-}
-
-void sem_repair_set(struct caller *c, uint32_t dead_ix, uint32_t set_ix)
-{
-	struct set_shm *set = region_set(c->base, set_ix);
-	struct sem_wakes wakes = {0};
-	struct sem_view v;
-
-	if (!set)
-		return;
-	if (set->intent == INTENT_RMID) {
-		/* live may be 0 already: the view comes from the slot itself */
-		v = (struct sem_view){.set = set, .ix = set_ix, .gen = set->object.gen,
-				      .nsems = set->nsems, .stride = set->stride};
-		v.words = region_block(c->base, set->words_ref, (uint64_t)v.nsems * v.stride);
-		if (v.words)
-			apply(c, &v, &wakes);
-	} else if (sem_view_locked(c, set_ix, &v) == 0 && sem_side(c, &v)) {
-		/* The lists may be half linked; what that does to them is mended right after. */
-		if (set->intent != INTENT_NONE)
-			apply(c, &v, &wakes);
-		sem_undo_finish_link(c, set, dead_ix);
-		rebuild_lists(c, &v);
-		sem_serve(c, &v, NULL, 0, &wakes);
-		if (set->complex_count == 0 && set->alter_head)
-			unmerge(c, &v);
-	}
-	/* In the dead one's name: whoever repeats this wakes all of them again. */
-	sem_wake_told(c, set_ix);
 }

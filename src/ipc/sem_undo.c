@@ -17,7 +17,7 @@
  *    death     reserved, not in a chain: burial of the thread sets owner 0. In the chain, gen 0:
  *              repair of the set finishes it. Applying: the set's intent (SEM_L1) redoes it
  *    progress  found last time: no lock. Else blocks
- *    tests     unit/sem-undo, conform/sem-undo
+ *    tests     unit/sem-undo, conform/sem_undo
  */
 #include <errno.h>
 
@@ -292,19 +292,22 @@ void sem_undo_clear(struct caller *c, const struct sem_view *v)
 void sem_undo_unlink(struct caller *c, const struct sem_view *v, uint32_t ref)
 {
 	uint32_t *at = &v->set->undo_ref;
+	struct undo_shm *record = record_at(c, ref);
 
 	for (uint32_t n = 0; *at && n < PROC_CAPACITY * 2; n++) {
 		struct undo_shm *u = record_at(c, *at);
 
 		if (!u)
-			return;
+			break;
 		if (*at == ref) {
 			store_crash(at, u->next_in_set_ref);
-			store_crash(&u->gen, 0); /* UNDO_P1/R */
-			return;
+			break;
 		}
 		at = &u->next_in_set_ref;
 	}
+	/* Also when it is out already: a death may have come between. */
+	if (record)
+		store_crash(&record->gen, 0); /* UNDO_P1/R */
 }
 
 int32_t sem_dead_holder(struct caller *c, int32_t id)

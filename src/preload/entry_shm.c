@@ -1,50 +1,34 @@
 // SPDX-License-Identifier: MIT
-/*
- * Shared memory: shmget(2), shmat(2), shmdt(2), shmctl(2). This build does not have them: they fail
- * with ENOSYS and say so once. They never reach the kernel, for then two halves of one program
- * could meet in different places.
- */
+/* Shared memory: shmget(2), shmat(2), shmdt(2), shmctl(2). See entry.h. */
 #include "preload/entry.h"
 
 #include <sys/shm.h>
+#include <sys/syscall.h>
 
-#include "client/report.h"
-
-static long missing(const char *name)
-{
-	entry_begin();
-	report(REPORT_FAMILY, "%s: not in this version of usysv: the call fails with ENOSYS", name);
-	return entry_return(-ENOSYS);
-}
+#include "client/calls.h"
 
 PUBLIC int shmget(key_t key, size_t bytes, int flags)
 {
-	(void)key;
-	(void)bytes;
-	(void)flags;
-	return (int)missing("shmget");
+	entry_begin();
+	return (int)entry_return(call_shmget(key, bytes, flags));
 }
 
 PUBLIC void *shmat(int id, const void *address, int flags)
 {
-	(void)id;
-	(void)address;
-	(void)flags;
-	return (void *)missing("shmat");
+	entry_begin();
+	return (void *)entry_return(call_shmat(id, address, flags));
 }
 
 PUBLIC int shmdt(const void *address)
 {
-	(void)address;
-	return (int)missing("shmdt");
+	entry_begin();
+	return (int)entry_return(call_shmdt(address));
 }
 
 PUBLIC int shmctl(int id, int cmd, struct shmid_ds *buffer)
 {
-	(void)id;
-	(void)cmd;
-	(void)buffer;
-	return (int)missing("shmctl");
+	entry_begin();
+	return (int)entry_return(call_shmctl(id, cmd, buffer));
 }
 
 const struct entry_name entry_shm_names[] = {
@@ -57,12 +41,32 @@ const struct entry_name entry_shm_names[] = {
 
 long entry_shm_syscall(long nr, long a, long b, long c, long d, long e, long f)
 {
-	(void)nr;
-	(void)a;
-	(void)b;
-	(void)c;
+	long result = -ENOSYS;
+
 	(void)d;
 	(void)e;
 	(void)f;
-	return missing("syscall(SYS_shm...)");
+	entry_begin();
+	switch (nr) {
+#ifdef SYS_shmget
+	case SYS_shmget:
+		result = call_shmget((key_t)a, (size_t)b, (int)c);
+		break;
+	case SYS_shmat:
+		result = call_shmat((int)a, (const void *)b, (int)c);
+		break;
+	case SYS_shmdt:
+		result = call_shmdt((const void *)a);
+		break;
+	case SYS_shmctl:
+		result = call_shmctl((int)a, (int)b, (void *)c);
+		break;
+#endif
+	default:
+		(void)a;
+		(void)b;
+		(void)c;
+		break;
+	}
+	return entry_return(result);
 }

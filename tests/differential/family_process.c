@@ -83,8 +83,7 @@ static void act_stop(struct stage *stage, const struct step *step, struct text *
 		text_puts(text, "is idle\n");
 		return;
 	}
-	stage->shared->stopped[stage->shared->process_of[step->worker_ix]] = 1;
-	kill(stage_pid(stage, step->worker_ix), SIGSTOP);
+	stage_stop(stage, stage->shared->process_of[step->worker_ix]);
 }
 
 static void act_continue(struct stage *stage, const struct step *step, struct text *text)

@@ -9,6 +9,12 @@
  *
  *	differential [--a BACKEND] [--b BACKEND] [--seed N] ...
  *	differential --replay FILE
+ *
+ * What it prints on a difference is a script in the form of script.c, the state before its last
+ * step, and what both sides showed after it, with ! before the lines that the other side lacks.
+ * In states, "0 p1 n2 z1" is a semaphore of value 0, last touched by process 1, with 2 and 1
+ * waiting; p1.3 is its third successor, t2 the second worker's thread, c1.5 a child; times are
+ * numbers of ticks. Exit status: 0 agreed, 1 a difference, 2 wrong usage, 77 skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +44,7 @@ struct options {
 	unsigned seconds_max;
 	unsigned sequence_steps;
 	int shrink_seconds;
+	unsigned shrink_tries;
 	const char *replay;
 	const char *keep;
 	const char *families;
@@ -68,6 +75,7 @@ static const char usage[] =
 	"  --replay FILE             play this script only\n"
 	"  --keep FILE               write the shrunk script there too\n"
 	"  --shrink SECONDS          time to spend on shrinking (default: 120)\n"
+	"  --tries N                 tries to spend on shrinking (default: 5000)\n"
 	"  --deadline MS             after which a call that neither returns nor sleeps is stuck\n"
 	"  --spread                  use all CPUs in every sequence, not only in some\n"
 	"  --stops                   also stop and continue sleeping processes\n"
@@ -262,7 +270,7 @@ static void pursue(const struct options *options, struct script *script, struct 
 		}
 	}
 	if (again)
-		shrink(&session, script, verdict, options->shrink_seconds);
+		shrink(&session, script, verdict, options->shrink_seconds, options->shrink_tries);
 	else
 		printf("NOT SEEN AGAIN in three replays: it depends on timing; not shrunk\n");
 	print_difference(script, verdict);
@@ -388,6 +396,7 @@ enum {
 	OPTION_REPLAY,
 	OPTION_KEEP,
 	OPTION_SHRINK,
+	OPTION_TRIES,
 	OPTION_DEADLINE,
 	OPTION_SPREAD,
 	OPTION_STOPS,
@@ -411,6 +420,7 @@ static const struct option long_options[] = {
 	{"replay", required_argument, NULL, OPTION_REPLAY},
 	{"keep", required_argument, NULL, OPTION_KEEP},
 	{"shrink", required_argument, NULL, OPTION_SHRINK},
+	{"tries", required_argument, NULL, OPTION_TRIES},
 	{"deadline", required_argument, NULL, OPTION_DEADLINE},
 	{"spread", no_argument, NULL, OPTION_SPREAD},
 	{"stops", no_argument, NULL, OPTION_STOPS},
@@ -461,6 +471,9 @@ static void take_option(struct options *options, int option)
 	case OPTION_SHRINK:
 		options->shrink_seconds = (int)parse_number(optarg);
 		break;
+	case OPTION_TRIES:
+		options->shrink_tries = (unsigned)parse_number(optarg);
+		break;
 	case OPTION_DEADLINE:
 		session.deadline_ms = (int)parse_number(optarg);
 		break;
@@ -496,6 +509,7 @@ int main(int argument_count, char **arguments)
 	struct options options = {
 		.sequence_steps = 400,
 		.shrink_seconds = 120,
+		.shrink_tries = 5000,
 		.families = "all",
 	};
 	struct world probe = {0};

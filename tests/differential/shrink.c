@@ -20,6 +20,7 @@ struct search {
 	struct verdict *verdict;
 	time_t until;
 	unsigned tries;
+	unsigned tries_max;
 	bool expired;
 };
 
@@ -28,7 +29,7 @@ static bool try_script(struct search *search, struct script *candidate)
 {
 	struct verdict verdict;
 
-	if (time(NULL) >= search->until)
+	if (time(NULL) >= search->until || search->tries >= search->tries_max)
 		search->expired = true;
 	if (search->expired) {
 		script_free(candidate);
@@ -137,13 +138,14 @@ static bool remove_workers(struct search *search)
 }
 
 void shrink(struct session *session, struct script *script, struct verdict *verdict,
-	    int seconds_max)
+	    int seconds_max, unsigned tries_max)
 {
 	struct search search = {
 		.session = session,
 		.best = script,
 		.verdict = verdict,
 		.until = time(NULL) + seconds_max,
+		.tries_max = tries_max,
 	};
 	size_t before = script->count;
 	bool any = true;
@@ -160,5 +162,5 @@ void shrink(struct session *session, struct script *script, struct verdict *verd
 		any |= simplify_steps(&search);
 	}
 	printf("shrunk from %zu steps to %zu in %u tries%s\n", before, script->count, search.tries,
-	       search.expired ? " (out of time)" : "");
+	       search.expired ? " (then gave up)" : "");
 }

@@ -9,6 +9,6 @@
 
 /* Replaces script and verdict by a smaller script and what it shows. */
 void shrink(struct session *session, struct script *script, struct verdict *verdict,
-	    int seconds_max);
+	    int seconds_max, unsigned tries_max);
 
 #endif

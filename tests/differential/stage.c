@@ -277,6 +277,22 @@ void stage_replace(struct stage *stage, unsigned process_ix, const char *what)
 	start_process(stage, process_ix);
 }
 
+/* One thread takes the signal and makes the others stop: none of them moves before. */
+void stage_stop(struct stage *stage, unsigned process_ix)
+{
+	int64_t deadline = deadline_of(stage);
+
+	stage->shared->stopped[process_ix] = 1;
+	kill(stage->process[process_ix].pid, SIGSTOP);
+	for (unsigned ix = 0; ix < stage->shared->worker_count; ix++) {
+		if (stage->shared->process_of[ix] != process_ix)
+			continue;
+		look_at(stage, ix);
+		while (!watch_is_stopped(&stage->watch[ix]) && now_ns() < deadline)
+			wait_a_moment(stage);
+	}
+}
+
 /* A busy worker's thread is dead: if its process is too, it ended without being told to. */
 static bool bury_if_dead(struct stage *stage, unsigned worker_ix)
 {

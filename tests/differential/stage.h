@@ -80,6 +80,8 @@ bool stage_is_busy(const struct stage *stage, unsigned worker_ix);
 void stage_settle(struct stage *stage);
 /* Waits for the end of a process that is to end now, tells how, and starts its successor. */
 void stage_replace(struct stage *stage, unsigned process_ix, const char *what);
+/* Stops a process by SIGSTOP and waits until all its threads have stopped. */
+void stage_stop(struct stage *stage, unsigned process_ix);
 pid_t stage_pid(const struct stage *stage, unsigned worker_ix);
 
 #endif

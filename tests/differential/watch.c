@@ -114,3 +114,10 @@ enum look watch_look(struct watch *watch)
 	watch->runs = runs;
 	return LOOK_CHANGED;
 }
+
+bool watch_is_stopped(struct watch *watch)
+{
+	char state;
+
+	return !read_state(watch, &state) || state == 'T';
+}

@@ -37,5 +37,7 @@ enum look {
 void watch_start(struct watch *watch, pid_t pid, pid_t tid);
 void watch_end(struct watch *watch);
 enum look watch_look(struct watch *watch);
+/* Is it stopped now by a signal, or gone? */
+bool watch_is_stopped(struct watch *watch);
 
 #endif

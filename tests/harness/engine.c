@@ -70,8 +70,7 @@ int futex_wake(const void *word, int count)
 	if (e) {
 		uint32_t n = fetch_add(&e->shared->wakes, 1);
 
-		store_relaxed(&e->shared->wake_off[n % ENGINE_WAKES],
-			      (uint32_t)region_off(e->base, word));
+		store_relaxed(&e->shared->wake_off[n % ENGINE_WAKES], region_off(e->base, word));
 	}
 	return (int)syscall(SYS_futex, word, FUTEX_WAKE, count, NULL, NULL, 0);
 }

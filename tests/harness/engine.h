@@ -49,7 +49,7 @@ struct engine_shared {
 	unsigned char thread_dead[ENGINE_THREADS];
 	unsigned char proc_dead[ENGINE_PROCS];
 	uint32_t wakes; /* noted so far */
-	uint32_t wake_off[ENGINE_WAKES];
+	uint64_t wake_off[ENGINE_WAKES];
 	uint32_t lock; /* over joining */
 };
 

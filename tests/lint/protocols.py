@@ -94,8 +94,9 @@ def main(root, index):
                 if row not in rows:
                     report(path, line, f'card {label} has no row "{row}"')
             for test in TEST.findall(rows.get('tests', '')):
-                if not any(os.path.exists(os.path.join(root, p, test + s))
-                           for p in ('', 'tests', 'doc') for s in ('', '.c', '.sh', '.py')):
+                if not any(os.path.exists(os.path.join(root, p, t + s))
+                           for p in ('', 'tests', 'doc') for s in ('', '.c', '.sh', '.py')
+                           for t in (test, test.replace('-', '_'))):
                     report(path, line, f'card {label} names the test {test}, which is not there')
     if index:
         print('| card | protocol | file |\n|---|---|---|')

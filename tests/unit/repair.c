@@ -1,5 +1,381 @@
 // SPDX-License-Identifier: MIT
+/* Burial: of threads, processes, buriers; what is busy, who lives, and the end of one's own process. */
+#include "unit.h"
+
+static bool in_use(struct actor *a)
+{
+	return CLAIM_GEN(load_acquire(&actor_slot(a)->claim)) & 1;
+}
+
+static void test_the_living_are_not_buried(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state);
+
+	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true), 0);
+	EXPECT_INT(repair_bury_process(&g->c, a->c.proc_ix, NOW), OUTCOME_DONE);
+	EXPECT_INT(repair_bury_process(&g->c, g->c.proc_ix, NOW), OUTCOME_DONE);
+	EXPECT_INT(repair_bury_process(&g->c, 999, NOW), OUTCOME_DONE);
+	EXPECT_INT(repair_bury_thread(&g->c, 4000, true), 0);
+	EXPECT(in_use(a) && in_use(g));
+	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
+	EXPECT_INT(CLAIM_CLAIMER(actor_slot(a)->claim), 0);
+	EXPECT_INT(CLAIM_CLAIMER(actor_proc(a)->claim), 0);
+}
+
+static void test_one_thread_of_several(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state), *b = engine_join_thread(a);
+	int32_t id = new_set(g, 1, (int[]){3});
+	bool busy;
+
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	engine_kill_thread(a);
+	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 1);
+	EXPECT(!busy);
+	EXPECT(!in_use(a) && in_use(b));
+	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
+	EXPECT_INT(value_of(g, id, 0), 2);
+	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true), 1); /* nothing left to do */
+}
+
+static void test_sleepers_leave(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state);
+	struct semop_shm ops[12];
+	int32_t id = new_set(g, 12, (int[12]){0});
+
+	for (uint16_t i = 0; i < 12; i++)
+		ops[i] = (struct semop_shm){i, -1, 0};
+	EXPECT_INT(engine_try(a, id, ops, 12), OUTCOME_SLEEP);
+	EXPECT_INT(set_of(g, id)->waiting, 1);
+	engine_kill(a);
+	engine_bury(g, a);
+	EXPECT_INT(set_of(g, id)->waiting, 0);
+	EXPECT_INT(actor_state(a), WAIT_FREE);
+	EXPECT_INT(engine_check(g->e), 0);
+	for (uint32_t i = 0; i < 12; i++)
+		EXPECT(!(sem_of(g, id, i)->word & SEM_SLOW));
+}
+
+/* What was performed for a sleeper stays performed; its SEM_UNDO is applied. */
+static void test_granted_and_killed(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state), *b = engine_join(*state);
+	int32_t id = new_set(g, 1, (int[]){0});
+
+	queue_op(a, id, 0, -1, 0);
+	queue_op(b, id, 0, -1, OP_UNDO);
+	EXPECT_INT(engine_op(g, id, 0, 2, 0), 0);
+	engine_kill(a);
+	engine_kill(b);
+	engine_sweep(g);
+	EXPECT_INT(value_of(g, id, 0), 1);
+	EXPECT(!in_use(a) && !in_use(b));
+}
+
+static void test_busy_is_tried_again(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state), *d = engine_join(*state);
+	int32_t id = new_set(g, 1, (int[]){0});
+	uint64_t lock = ids_object_lock(FAMILY_SEM, (uint32_t)id);
+	bool busy;
+
+	queue_op(d, id, 0, -1, 0);
+	engine_kill(d);
+	seize(a, lock);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 2);
+	EXPECT_INT(g->c.busy.word_off, lock);
+	EXPECT_INT(repair_bury_process(&g->c, d->c.proc_ix, NOW), OUTCOME_BUSY);
+	EXPECT_INT(CLAIM_CLAIMER(actor_slot(d)->claim), 0);
+	EXPECT_INT(actor_slot(g)->victim_link, 0);
+	repair_sweep(&g->c, NOW, false, &busy);
+	EXPECT(busy);
+	let_loose(a, lock);
+	repair_sweep(&g->c, NOW, false, &busy);
+	EXPECT(!busy);
+	EXPECT(!in_use(d));
+	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
+}
+
+/* The claim of a burier that lives keeps others out. */
+static void test_one_burier_at_a_time(void **state)
+{
+	struct actor *g = engine_join(*state), *h = engine_join(*state), *d = engine_join(*state);
+
+	engine_kill(d);
+	EXPECT(rlock_claim_dead(&h->c, d->c.thread_ix, false));
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 0);
+	EXPECT(in_use(d));
+	engine_kill_thread(h);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 1);
+	EXPECT(!in_use(d));
+}
+
+/* A burier dies with the victim's block in the victim's name. */
+static void test_victim_of_a_dead_burier(void **state)
+{
+	struct actor *g = engine_join(*state), *h = engine_join(*state), *d = engine_join(*state);
+
+	EXPECT_INT(arena_take(&d->c, ARENA_GENERAL, NAME_FLY, 100), OUTCOME_DONE);
+	engine_kill(d);
+	EXPECT(rlock_claim_dead(&h->c, d->c.thread_ix, false));
+	actor_slot(h)->victim_link = d->c.thread_ix + 1;
+	engine_kill(h);
+	engine_bury(g, h);
+	EXPECT(!in_use(h) && !in_use(d));
+	EXPECT_INT(engine_blocks(g->e), 0);
+	engine_sweep(g);
+	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
+}
+
+static void test_chain_of_victims(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *d[6];
+
+	for (int i = 0; i < 6; i++) {
+		d[i] = engine_join(e);
+		EXPECT_INT(arena_take(&d[i]->c, ARENA_GENERAL, NAME_FLY, 100), OUTCOME_DONE);
+		if (i)
+			actor_slot(d[i])->victim_link = d[i - 1]->c.thread_ix + 1;
+	}
+	for (int i = 0; i < 6; i++)
+		engine_kill(d[i]);
+	EXPECT_INT(repair_bury_thread(&g->c, d[5]->c.thread_ix, false), 1);
+	for (int i = 0; i < 6; i++)
+		EXPECT(!in_use(d[i]));
+	EXPECT_INT(engine_blocks(e), 0);
+}
+
+/* ---- Removal cut short -------------------------------------------------------------------- */
+
+/* After the commit, at each step of giving the memory back. */
+static void test_purge_is_finished(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e);
+
+	for (int step = 0; step < 6; step++) {
+		struct actor *d = engine_join(e);
+		int32_t id = engine_semget(g, 55, 3, GET_CREAT | 0600);
+		struct set_shm *set = set_of(g, id);
+		struct thread_shm *self = actor_slot(d);
+
+		EXPECT_INT(sem_remove(&d->c, id), OUTCOME_DONE);
+		EXPECT_INT(self->op, OP_PURGE);
+		EXPECT_INT(engine_semget(g, 55, 0, 0), -ENOENT); /* free from the commit on */
+		if (step >= 1)
+			self->name_ref[NAME_FLY] = set->words_ref;
+		if (step >= 2)
+			set->words_ref = 0;
+		if (step >= 3)
+			EXPECT_INT(arena_give(&d->c, NAME_FLY), OUTCOME_DONE);
+		if (step >= 4)
+			self->name_ref[NAME_FLY] = set->side_ref;
+		if (step >= 5)
+			set->side_ref = 0;
+		engine_kill(d);
+		engine_bury(g, d);
+		EXPECT_INT(engine_blocks(e), 0);
+		EXPECT_INT(region_header(e->base)->table[FAMILY_SEM].in_use, 0);
+		EXPECT_INT(engine_check(e), 0);
+	}
+}
+
+static struct {
+	struct actor *taker;
+	uint32_t words;
+	int32_t id;
+} meanwhile;
+
+/* Repairs, and before the repairer goes on somebody makes a set, which gets the block just freed. */
+static void repair_and_create(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
+{
+	repair_lock(c, dead_ix, lock_off);
+	if (meanwhile.id >= 0 || engine_blocks(meanwhile.taker->e) > 1)
+		return;
+	meanwhile.id = engine_semget(meanwhile.taker, 0, 3, 0600);
+}
+
+/*
+ * The words are named, but the set names them too. Once they are freed another set may get them:
+ * they must not be freed a second time. The pool of the side array has a dead owner, so that its
+ * repair comes between.
+ */
+static void test_purge_frees_once(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *d = engine_join(e), *b = engine_join(e);
+	int32_t id = engine_semget(g, 0, 3, 0600);
+	struct set_shm *set = set_of(g, id);
+	uint32_t words = set->words_ref;
+	uint64_t pool = region_off(
+		e->base, &region_header(e->base)->arena[ARENA_GENERAL].pool[g->c.proc_ix].lock);
+
+	EXPECT_INT(sem_remove(&d->c, id), OUTCOME_DONE);
+	actor_slot(d)->name_ref[NAME_FLY] = words;
+	seize(b, pool);
+	engine_kill(b);
+	engine_kill(d);
+	meanwhile.taker = engine_join(e);
+	meanwhile.id = -1;
+	e->on_repair = repair_and_create;
+	engine_bury(g, d);
+	e->on_repair = NULL;
+	EXPECT_INT(set->words_ref, 0);
+	if (meanwhile.id < 0)
+		meanwhile.id = engine_semget(meanwhile.taker, 0, 3, 0600);
+	EXPECT_INT(set_of(g, meanwhile.id)->words_ref, words);
+	EXPECT_INT(engine_check(e), 0);
+}
+
+/* ---- One's own end ------------------------------------------------------------------------ */
+
+static void test_exit_alone(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e);
+	int32_t id = new_set(g, 1, (int[]){3});
+	uint32_t group = a->c.thread_ix / GROUP_SPAN;
+
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	EXPECT_INT(arena_take(&a->c, ARENA_GENERAL, NAME_SOPS, 100), OUTCOME_DONE);
+	EXPECT_INT(engine_exit(a), 0);
+	EXPECT_INT(value_of(g, id, 0), 3);
+	EXPECT(!in_use(a));
+	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
+	EXPECT_INT(*region_group_owner(e->base, group), 0);
+	EXPECT_INT(engine_blocks(e), 2); /* the set's */
+	EXPECT_INT(engine_exit(a), 0); /* again: nothing */
+}
+
+static void test_exit_with_other_threads(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join_thread(a);
+	int32_t id = new_set(g, 1, (int[]){3});
+
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	queue_op(b, id, 0, -7, 0);
+	EXPECT_INT(engine_exit(a), 0);
+	EXPECT_INT(value_of(g, id, 0), 3);
+	EXPECT(in_use(a) && in_use(b)); /* the other is still there: it ends with the process */
+	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
+	EXPECT(actor_proc(a)->flags & PROC_EXITING);
+	EXPECT_INT(engine_op(g, id, 0, 7, 0), 0);
+	EXPECT_INT(value_of(g, id, 0), 10); /* and is granted nothing any more */
+	EXPECT_INT(engine_getncnt(g, id, 0), 0);
+	engine_kill(a);
+	engine_bury(g, a);
+	EXPECT_INT(value_of(g, id, 0), 10);
+	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
+}
+
+static void test_exit_buries_own_dead_threads(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join_thread(a);
+
+	EXPECT_INT(arena_take(&b->c, ARENA_GENERAL, NAME_FLY, 100), OUTCOME_DONE);
+	engine_kill_thread(b);
+	EXPECT_INT(engine_exit(a), 0);
+	EXPECT(!in_use(a) && !in_use(b));
+	EXPECT_INT(engine_blocks(e), 0);
+	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
+	(void)g;
+}
+
+/* The arena is busy when the last block's chunk goes back: the slot may not go with its name. */
+static void test_exit_with_a_chunk_in_hand(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e);
+	struct arena_shm *arena = &region_header(e->base)->arena[ARENA_GENERAL];
+	struct arena_usage usage;
+	uint64_t lock = region_off(e->base, &arena->lock);
+
+	/* Three chunks of two; the third becomes empty by the exit. */
+	for (int i = 0; i < 4; i++) {
+		EXPECT_INT(arena_take(&a->c, ARENA_GENERAL, NAME_FLY, 32768), OUTCOME_DONE);
+		if (i == 0) {
+			actor_slot(a)->name_ref[NAME_POCKET] = actor_slot(a)->name_ref[NAME_FLY];
+			actor_slot(a)->name_ref[NAME_FLY] = 0;
+		} else if (i == 1) {
+			actor_slot(a)->name_ref[NAME_SIDE] = actor_slot(a)->name_ref[NAME_FLY];
+			actor_slot(a)->name_ref[NAME_FLY] = 0;
+		} else if (i == 2) {
+			actor_slot(a)->name_ref[NAME_SOPS] = actor_slot(a)->name_ref[NAME_FLY];
+			actor_slot(a)->name_ref[NAME_FLY] = 0;
+		}
+	}
+	arena_usage(e->base, ARENA_GENERAL, &usage);
+	EXPECT_INT(usage.chunks, 2);
+	seize(g, lock);
+	EXPECT_INT(repair_exit_process(&a->c, NOW), OUTCOME_BUSY);
+	EXPECT(in_use(a));
+	let_loose(g, lock);
+	EXPECT_INT(engine_exit(a), 0);
+	EXPECT(!in_use(a));
+	EXPECT_INT(actor_slot(a)->chunk_link, 0);
+	arena_usage(e->base, ARENA_GENERAL, &usage);
+	EXPECT_INT(usage.chunks, 1);
+	EXPECT_INT(usage.blocks, 0);
+}
+
+/* Death at the end of one's own exit: slot by slot. */
+static void test_death_in_exit(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e);
+	int32_t id = new_set(g, 1, (int[]){3});
+
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	/* The thread's slot is given back, the group and the process's are not. */
+	actor_proc(a)->claim = CLAIM_WORD(CLAIM_GEN(actor_proc(a)->claim),
+					  CLAIM_GEN(actor_slot(a)->claim) & 0xfffff,
+					  a->c.thread_ix + 1);
+	actor_slot(a)->claim += CLAIM_WORD(1, 0, 0);
+	engine_kill(a);
+	engine_sweep(g);
+	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
+	EXPECT_INT(value_of(g, id, 0), 3);
+	EXPECT_INT(*region_group_owner(e->base, a->c.thread_ix / GROUP_SPAN), 0);
+}
+
+static void test_sweep_counts_users(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join(e);
+	bool busy;
+
+	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 2);
+	actor_proc(a)->flags |= PROC_REAPER;
+	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 1);
+	engine_kill(b);
+	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 0);
+	EXPECT_INT(repair_sweep(&a->c, NOW, true, &busy), 1);
+}
+
 int main(void)
 {
-	return 0;
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_living_are_not_buried),
+		TEST(test_one_thread_of_several),
+		TEST(test_sleepers_leave),
+		TEST(test_granted_and_killed),
+		TEST(test_busy_is_tried_again),
+		TEST(test_one_burier_at_a_time),
+		TEST(test_victim_of_a_dead_burier),
+		TEST(test_chain_of_victims),
+		TEST(test_purge_is_finished),
+		TEST(test_purge_frees_once),
+		TEST(test_exit_alone),
+		TEST(test_exit_with_other_threads),
+		TEST(test_exit_buries_own_dead_threads),
+		TEST(test_exit_with_a_chunk_in_hand),
+		TEST(test_death_in_exit),
+		TEST(test_sweep_counts_users),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

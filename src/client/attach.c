@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Attaching and detaching.
+ *
+ * Every attach is an open file description of its own, with a lock on a byte of its own, that nothing
+ * but the mapping keeps: the lock lives as long as any part of the mapping in any process, through
+ * fork, partial munmap, mremap and whatever end of a process, and closing descriptors does not
+ * touch it. So "nobody is attached" is the kernel's word. How many are attached is counted when
+ * somebody asks, in /proc/PID/maps of the processes that have records.
+ *
+ * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or put
+ * something else in its place, or have moved it.
+ *
+ *   ATTACH_P1  attaches of the process
+ *    word      attach_lock (private), futex mutex: 0 free, 1 taken, 2 taken and waited for
+ *    states    0 > 1 > 0; 1 > 2 > 0
+ *    writers   any thread, in a section; with all signals blocked around fork
+ *    order     R of unlock pairs with A of lock; publishes the process's records
+ *    stale-ok  2 with nobody asleep
+ *    death     private memory: dies with the process. A forked child starts with it free
+ *    progress  blocks for the time of an attach; nobody waits for a busy segment with it held
+ *    tests     conform/shm-life
+ */
+#include "client/attach.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/futex.h"
+#include "base/ident.h"
+#include "base/sys.h"
+#include "client/attach_file.h"
+#include "client/attach_maps.h"
+#include "client/call.h"
+#include "client/session.h"
+#include "client/wait.h"
+#include "core/ids.h"
+#include "core/rlock.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define DESTROY_TRIES 16
+
+static uint32_t attach_lock;
+
+static void lock_attaches(void)
+{
+	uint32_t seen = 0;
+
+	if (cas(&attach_lock, &seen, 1)) /* ATTACH_P1/A */
+		return;
+	while (exchange(&attach_lock, 2) != 0) /* ATTACH_P1/A */
+		futex_wait(&attach_lock, 2, NULL);
+}
+
+static void unlock_attaches(void)
+{
+	if (exchange(&attach_lock, 0) == 2) /* ATTACH_P1/R */
+		futex_wake(&attach_lock, 1);
+}
+
+/* ---- Attaching --------------------------------------------------------------------------- */
+
+static int open_own_maps(void *context)
+{
+	return attach_maps_open(context, 0);
+}
+
+static int something_there(void *context)
+{
+	const struct attach_mapping *m = context;
+	struct attach_maps maps;
+	struct attach_vma v;
+	int r = open_own_maps(&maps);
+
+	if (r < 0)
+		return r;
+	r = attach_maps_next(&maps, m->address, true, &v) && v.start < m->address + m->bytes;
+	attach_maps_close(&maps);
+	return r;
+}
+
+/* What Linux makes of a mapping that could not be had. */
+static int map_error(int error, struct attach_mapping *m, const struct attach_request *rq)
+{
+	switch (error) {
+	case -EEXIST:
+		return -EINVAL;
+	case -ENOMEM:
+		/* It looks for what is in the way first, and only then at the end of memory. */
+		if (rq->fixed && !rq->replace && attach_file_run(something_there, m) == 1)
+			return -EINVAL;
+		return -ENOMEM;
+	case -EPERM: /* the file system is mounted noexec, or page 0 */
+		return rq->execute ? -EACCES : -EPERM;
+	case -EMFILE:
+	case -ENFILE:
+	case -EFBIG:
+	case -ENOSPC:
+	case -EDQUOT:
+		return -ENOMEM;
+	default:
+		return error;
+	}
+}
+
+static int map_segment(const struct shm_attach *a, struct attach_request *rq)
+{
+	struct attach_mapping m = {
+		.segment = a->segment,
+		.byte = a->byte,
+		.read_only = rq->read_only,
+		.protection = PROT_READ | (rq->read_only ? 0 : PROT_WRITE) |
+			      (rq->execute ? PROT_EXEC : 0),
+		.address = rq->address,
+		.bytes = a->bytes,
+	};
+	int rc;
+
+	if (rq->fixed) {
+		/* at address 0 Linux does not look at what is there */
+		m.map_flags = rq->replace || !rq->address ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+		if (rq->address && !rq->replace && rq->address + a->bytes < rq->address)
+			return -EINVAL;
+	}
+	rc = attach_file_map(&m);
+	if (rc < 0)
+		return map_error(rc, &m, rq);
+	rq->address = m.address;
+	return 0;
+}
+
+int attach_segment(struct thread_block *tb, struct attach_request *rq)
+{
+	struct caller *c = &tb->caller;
+	struct shm_attach a = {0};
+	bool failed = false;
+	int rc;
+
+	do {
+		call_enter(tb);
+		lock_attaches();
+		rc = shm_attach_begin(c, rq->id, rq->wanted, &a);
+		if (rc == OUTCOME_DONE) {
+			if (c->owed)
+				rlock_settle(c);
+			rc = map_segment(&a, rq);
+			failed = rc < 0;
+			if (failed)
+				shm_attach_failed(c, &a);
+			else
+				shm_attach_done(c, &a, rq->address, time(NULL));
+		}
+		unlock_attaches();
+	} while (call_again(tb, rc));
+	if (failed)
+		attach_try_destroy(tb, rq->id);
+	return rc;
+}
+
+/* ---- Detaching --------------------------------------------------------------------------- */
+
+/* The segment whose file a mapping is of. */
+static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
+{
+	uint32_t hi = load_acquire(&region_header(base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+
+	if (v->dev != attach_file_device())
+		return NULL;
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		struct segment_shm *s = shm_segment(base, ix);
+
+		if (load_acquire(&s->object.live) && load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
+		    s->inode == v->inode)
+			return s;
+	}
+	return NULL;
+}
+
+struct detaching {
+	struct caller *c;
+	uint64_t address;
+	struct segment_shm *segment; /* whose mappings were found; null: none */
+	bool blind;		     /* /proc says nothing */
+	struct attach_maps maps;
+};
+
+static void unmap(uint64_t start, uint64_t end)
+{
+	sys_call(SYS_munmap, (long)start, (long)(end - start), 0, 0, 0, 0);
+}
+
+/* Unmaps all that starts, less its offset, at the address: the first that does says of which
+ * segment, and the rest lies within its size. */
+static int unmap_found(void *context)
+{
+	struct detaching *d = context;
+	uint64_t from = d->address, last = UINT64_MAX;
+	struct attach_vma v;
+	int r = attach_maps_open(&d->maps, 0);
+
+	if (r < 0)
+		return r;
+	while (from < last && attach_maps_next(&d->maps, from, false, &v)) {
+		from = v.end;
+		if (v.start < d->address || v.start - d->address != v.offset)
+			continue;
+		if (!d->segment) {
+			d->segment = segment_of(d->c->base, &v);
+			if (!d->segment)
+				continue;
+			last = d->address + shm_mapped_bytes(d->segment->bytes);
+		} else if (v.inode != d->segment->inode || v.dev != attach_file_device()) {
+			continue;
+		}
+		unmap(v.start, v.end);
+	}
+	attach_maps_close(&d->maps);
+	return 0;
+}
+
+/* The record of what was unmapped: the one of this address or, when it had been moved there, one of
+ * the segment whose own address holds nothing any more. */
+static struct attach_shm *record_of(struct detaching *d)
+{
+	struct caller *c = d->c;
+	struct attach_shm *r = NULL, *moved = NULL;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+		struct attach_maps maps;
+		struct attach_vma v;
+
+		if (d->segment && shm_segment_of(c->base, r) != d->segment)
+			continue;
+		if (r->address == d->address)
+			return r;
+		if (!d->segment || moved || attach_maps_open(&maps, 0) < 0)
+			continue;
+		if (!attach_maps_next(&maps, r->address, false, &v) ||
+		    v.start - r->address != v.offset || v.inode != d->segment->inode)
+			moved = r;
+		attach_maps_close(&maps);
+	}
+	return moved;
+}
+
+int attach_detach(struct thread_block *tb, uint64_t address)
+{
+	struct caller *c = &tb->caller;
+	struct detaching d = {.c = c, .address = address};
+	struct attach_shm *r;
+	int32_t doomed = -1;
+
+	if (address % PAGE_BYTES)
+		return -EINVAL;
+	call_enter(tb);
+	lock_attaches();
+	d.blind = attach_file_run(unmap_found, &d) < 0;
+	r = record_of(&d);
+	if (d.blind && r && (d.segment = shm_segment_of(c->base, r)) != NULL)
+		unmap(address, address + shm_mapped_bytes(d.segment->bytes));
+	if (d.segment) {
+		shm_note_detach(d.segment, c->pid, time(NULL));
+		if (shm_is_doomed(c->base, d.segment))
+			doomed = d.segment->id;
+	}
+	if (r)
+		shm_detached(c, r, 0);
+	unlock_attaches();
+	(void)call_again(tb, OUTCOME_DONE);
+	if (doomed >= 0)
+		attach_try_destroy(tb, doomed);
+	return d.segment ? 0 : -EINVAL;
+}
+
+/* ---- Who is attached --------------------------------------------------------------------- */
+
+struct counting {
+	pid_t pid;
+	uint64_t inode;
+	uint64_t count;
+};
+
+static int count_mappings(void *context)
+{
+	struct counting *k = context;
+	struct attach_maps maps;
+	struct attach_vma v = {0};
+	int r = attach_maps_open(&maps, k->pid);
+
+	if (r < 0)
+		return r;
+	k->count = 0;
+	while (attach_maps_next(&maps, v.end, false, &v))
+		k->count += v.inode == k->inode && v.dev == attach_file_device();
+	attach_maps_close(&maps);
+	return 0;
+}
+
+/* Attaches of a process that has records of the segment. */
+static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segment_shm *s,
+			 uint32_t records)
+{
+	const struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct counting k = {.inode = s->inode};
+
+	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
+		return c->ops->is_image_gone(c, proc_ix) ? 0 : records;
+	if (proc_ix != c->proc_ix) {
+		k.pid = session_visible_pid(proc_ix);
+		if (k.pid == 0)
+			return records;
+	}
+	return attach_file_run(count_mappings, &k) < 0 ? records : k.count;
+}
+
+static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
+{
+	struct caller *c = &tb->caller;
+	uint32_t hi = load_acquire(&region_header(c->base)->proc_hi); /* REGION_P1/A */
+
+	for (uint32_t p = 0; p < hi; p++)
+		if (p != c->proc_ix && shm_count_records(c->base, p, ix, gen) &&
+		    PROC_STATE(load_acquire(&region_proc(c->base, p)->state)) == PROC_LIVE && /* REG_P2/A */
+		    (c->ops->is_process_dead(c, p) || c->ops->is_image_gone(c, p)))
+			session_bury(tb, p);
+}
+
+static uint64_t count_attached(struct caller *c, const struct shm_status *st)
+{
+	uint32_t hi = load_acquire(&region_header(c->base)->proc_hi); /* REGION_P1/A */
+	const struct segment_shm *s = shm_segment(c->base, st->ix);
+	int in_use = attach_file_in_use(s);
+	uint64_t sum = 0;
+
+	if (in_use == 0)
+		return 0;
+	for (uint32_t p = 0; p < hi; p++) {
+		uint32_t n = shm_count_records(c->base, p, st->ix, st->segment.object.gen);
+
+		if (n)
+			sum += count_of(c, p, s, n);
+	}
+	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
+	return in_use == 1 && sum == 0 ? 1 : sum;
+}
+
+int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
+		struct shm_status *ret, uint64_t *ret_attached)
+{
+	for (bool buried = false;; buried = true) {
+		int rc;
+
+		do {
+			call_enter(tb);
+			rc = shm_stat(&tb->caller, id, by_index, any, ret);
+		} while (call_again(tb, rc));
+		if (rc < 0)
+			return rc;
+		if (!buried) {
+			bury_attached(tb, ret->ix, ret->segment.object.gen);
+			if (shm_is_doomed(tb->caller.base, &ret->segment))
+				attach_try_destroy(tb, ret->id);
+			continue; /* with the statistics of now */
+		}
+		*ret_attached = count_attached(&tb->caller, ret);
+		return 0;
+	}
+}
+
+/* ---- Removed segments -------------------------------------------------------------------- */
+
+void attach_try_destroy(struct thread_block *tb, int32_t id)
+{
+	struct caller *c = &tb->caller;
+	uint32_t ix;
+
+	for (int tries = 0; tries < DESTROY_TRIES; tries++) {
+		struct object_shm *o = ids_lookup(c->base, FAMILY_SHM, id, &ix);
+		struct segment_shm *s = o ? shm_segment(c->base, ix) : NULL;
+		uint32_t seq;
+		int rc;
+
+		if (!s || !shm_is_doomed(c->base, s))
+			return;
+		seq = load_acquire(&s->attach_seq); /* SHM_D1/A */
+		if (attach_file_in_use(s) != 0)
+			return;
+		do {
+			call_enter(tb);
+			rc = shm_destroy(c, id, seq);
+			if (rc == OUTCOME_DONE)
+				call_settle(tb);
+		} while (call_again(tb, rc));
+		if (rc != OUTCOME_RETRY)
+			return;
+	}
+}
+
+/* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
+static bool creator_is_gone(const struct segment_shm *s)
+{
+	return load_acquire(&s->attach_seq) || /* SHM_D1/A */
+	       !ident_thread_exists((pid_t)s->cpid, (pid_t)s->creator_tid);
+}
+
+void attach_sweep(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+	uint32_t hi = load_acquire(&region_header(c->base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		const struct segment_shm *s = shm_segment(c->base, ix);
+
+		if (load_acquire(&s->object.live) && shm_is_doomed(c->base, s) && /* ID_P1/A */
+		    ((s->object.mode & SEGMENT_DEST) || creator_is_gone(s)))
+			attach_try_destroy(tb, s->id);
+	}
+}
+
+/* ---- fork and exec ----------------------------------------------------------------------- */
+
+void attach_fork_begin(void)
+{
+	lock_attaches();
+}
+
+void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
+{
+	section_enter(tb);
+	/* no memory: the child is counted when it makes a call */
+	while (shm_fork(&tb->caller, child_ix, time(NULL)) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+	if (tb->caller.owed)
+		rlock_settle(&tb->caller);
+	section_leave(tb);
+}
+
+void attach_fork_parent(void)
+{
+	unlock_attaches();
+}
+
+void attach_fork_child(void)
+{
+	store_release(&attach_lock, 0); /* ATTACH_P1/R: the child has one thread */
+}
+
+void attach_begin_anew(struct thread_block *tb)
+{
+	struct caller *c = &tb->caller;
+
+	section_enter(tb);
+	while (shm_exit_process(c, c->proc_ix, c->pid, time(NULL), true) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+	if (c->owed)
+		rlock_settle(c);
+	section_leave(tb);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attaching and detaching segments, who is attached, and the end of removed segments. What the calls
+ * check and how they answer is calls_shm.c's.
+ *
+ * None of these is called inside a section; all are async-signal-safe and leave errno alone.
+ */
+#ifndef USYSV_CLIENT_ATTACH_H
+#define USYSV_CLIENT_ATTACH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/thread.h"
+#include "ipc/shm.h"
+
+struct attach_request {
+	int32_t id;
+	uint32_t wanted; /* permission bits */
+	bool read_only, execute;
+	bool fixed, replace; /* at this address; over what is there */
+	uint64_t address;
+};
+
+/* 0 with rq->address, or -errno as shmat(2). */
+int attach_segment(struct thread_block *tb, struct attach_request *rq);
+
+/* 0 or -EINVAL: nothing that starts there, as shmdt(2) counts starts. */
+int attach_detach(struct thread_block *tb, uint64_t address);
+
+/*
+ * A segment as IPC_STAT shows it: the dead are buried first. *ret_attached as Linux counts: mappings
+ * where /proc shows them, else attaches on record; 0 only when the kernel says that nobody is.
+ * 0 or -errno as shm_stat().
+ */
+int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
+		struct shm_status *ret, uint64_t *ret_attached);
+
+/* Takes a doomed segment away if nobody is attached. */
+void attach_try_destroy(struct thread_block *tb, int32_t id);
+
+/* The same for all of them: after somebody has died. */
+void attach_sweep(struct thread_block *tb);
+
+/* Around fork, with the session's lock held: nobody is in the middle of an attach, and the child's
+ * slot gets the records. */
+void attach_fork_begin(void);
+void attach_fork_record(struct thread_block *tb, uint32_t child_ix);
+void attach_fork_parent(void);
+void attach_fork_child(void);
+
+/* A new image has taken over its process's slot: the attaches of the old one have gone. In the first
+ * thread, before its first call. */
+void attach_begin_anew(struct thread_block *tb);
+
+#endif

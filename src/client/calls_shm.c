@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The calls of the shared memory family as programs make them: what is checked, and in which order,
+ * as Linux does it; the work is the engine's (ipc/shm.h) and attach.h's. See calls.h for the contract.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "client/attach.h"
+#include "client/attach_file.h"
+#include "client/call.h"
+#include "client/calls.h"
+#include "client/report.h"
+#include "client/session.h"
+#include "core/ids.h"
+#include "core/region.h"
+#include "ipc/shm.h"
+
+#ifndef SHM_STAT_ANY
+#define SHM_STAT_ANY 15
+#endif
+#ifndef SHM_EXEC
+#define SHM_EXEC 0100000
+#endif
+
+#define HUGE_SHIFT 26 /* SHM_HUGE_SHIFT */
+#define HUGE_MASK  0x3f
+#define LARGEST	   ((uint64_t)INT64_MAX) /* of files */
+
+/* ---- shmget ------------------------------------------------------------------------------ */
+
+/* A number in a file of one line; -1: there is none. */
+static long read_number(const char *path)
+{
+	char text[32];
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n, value = -1;
+
+	if (fd < 0)
+		return -1;
+	n = sys_call(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
+		value = (value < 0 ? 0 : value * 10) + (text[i] - '0');
+	return value;
+}
+
+static bool huge_size_exists(uint32_t shift)
+{
+	char path[64] = "/sys/kernel/mm/hugepages/hugepages-", digits[24], *p = path + strlen(path);
+	uint64_t kib = 1ull << (shift - 10);
+	int k = 0;
+
+	do
+		digits[k++] = (char)('0' + kib % 10);
+	while ((kib /= 10) != 0);
+	while (k > 0)
+		*p++ = digits[--k];
+	memcpy(p, "kB", sizeof("kB"));
+	return sys_call(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0;
+}
+
+static uint64_t memlock_limit(void)
+{
+	struct rlimit limit;
+
+	if (sys_call(SYS_prlimit64, 0, RLIMIT_MEMLOCK, 0, (long)&limit, 0, 0) < 0 ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+/* Huge pages are never to be had: what is said of that depends on size and permission. */
+static int refuse_huge(const struct caller *c, uint64_t bytes, uint32_t flags)
+{
+	const struct creds *who = c->creds;
+	uint32_t shift = flags >> HUGE_SHIFT & HUGE_MASK;
+	long group;
+
+	if (shift && (shift < 12 || !huge_size_exists(shift)))
+		return -EINVAL;
+	if (who->cap_ipc_lock)
+		return -ENOMEM;
+	group = read_number("/proc/sys/vm/hugetlb_shm_group");
+	if (group == (long)who->fsgid)
+		return -ENOMEM;
+	for (size_t i = 0; i < who->group_count; i++)
+		if (group == (long)who->groups[i])
+			return -ENOMEM;
+	return bytes > memlock_limit() ? -EPERM : -ENOMEM;
+}
+
+/* May a new segment of this size be? */
+static int admit(const struct caller *c, uint64_t bytes, uint32_t flags)
+{
+	if (flags & SHMF_HUGETLB)
+		return refuse_huge(c, bytes, flags);
+	if (bytes > LARGEST)
+		return -EINVAL;
+	if (!(flags & SHMF_NORESERVE) && !attach_file_has_room(c->base, bytes))
+		return -ENOMEM;
+	return 0;
+}
+
+long call_shmget(key_t key, size_t bytes, int flags)
+{
+	struct shm_request rq = {.key = key, .bytes = bytes, .flags = (uint32_t)flags};
+	int32_t id = -1;
+	int error = 0, rc;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return error;
+	rq.tid = region_self(&tb->caller)->tid;
+	do {
+		call_enter(tb);
+		rq.now = time(NULL);
+		rc = shm_get(&tb->caller, &rq, &id);
+		if (rc == OUTCOME_ASK) {
+			rc = admit(&tb->caller, rq.bytes, rq.flags);
+			rq.admitted = true;
+			if (rc == 0)
+				rc = shm_get(&tb->caller, &rq, &id);
+		}
+	} while (call_again(tb, rc));
+	return rc < 0 ? rc : id;
+}
+
+/* ---- shmat and shmdt --------------------------------------------------------------------- */
+
+long call_shmat(int id, const void *address, int flags)
+{
+	struct attach_request rq = {
+		.id = id,
+		.wanted = flags & SHM_RDONLY ? 4 : 6,
+		.read_only = flags & SHM_RDONLY,
+		.execute = flags & SHM_EXEC,
+		.fixed = address != NULL,
+		.replace = flags & SHM_REMAP,
+		.address = (uint64_t)(uintptr_t)address,
+	};
+	int error = 0, rc;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return error;
+	if (id < 0)
+		return -EINVAL;
+	if (rq.address & (uint64_t)(SHMLBA - 1)) {
+		if (flags & SHM_RND)
+			rq.address &= ~(uint64_t)(SHMLBA - 1);
+		else if (rq.address % PAGE_BYTES)
+			return -EINVAL;
+	}
+	if (rq.replace && rq.address == 0)
+		return -EINVAL;
+	if (rq.execute)
+		rq.wanted |= 1;
+	rc = attach_segment(tb, &rq);
+	if (rc == -ENOENT || rc == -ESTALE) {
+		/* no way to the file, after chroot say; or somebody has removed it */
+		report(REPORT_SEGMENT, "shmat: the memory of segment %d cannot be reached: %s", id,
+		       report_errno(-rc));
+		rc = -EACCES;
+	}
+	return rc < 0 ? rc : (long)rq.address;
+}
+
+long call_shmdt(const void *address)
+{
+	int error = 0;
+	struct thread_block *tb = session_thread(&error);
+
+	return tb ? attach_detach(tb, (uint64_t)(uintptr_t)address) : error;
+}
+
+/* ---- shmctl ------------------------------------------------------------------------------ */
+
+static int highest(const unsigned char *base)
+{
+	int32_t ix = ids_highest(base, FAMILY_SHM);
+
+	return ix < 0 ? 0 : ix;
+}
+
+static long limits(struct thread_block *tb, void *user)
+{
+	const struct limits_shm *l = &region_header(tb->caller.base)->limits;
+	struct shminfo info;
+	int rc;
+
+	memset(&info, 0, sizeof(info));
+	info.shmmax = l->shmmax;
+	info.shmmin = 1;
+	info.shmmni = l->shmmni;
+	info.shmseg = l->shmmni;
+	info.shmall = l->shmall;
+	rc = call_copy_out(tb, user, &info, sizeof(info));
+	return rc < 0 ? rc : highest(tb->caller.base);
+}
+
+static long usage(struct thread_block *tb, void *user)
+{
+	const unsigned char *base = tb->caller.base;
+	const struct table_shm *t = &region_header(base)->table[FAMILY_SHM];
+	struct shm_info info;
+	int rc;
+
+	memset(&info, 0, sizeof(info));
+	info.used_ids = (int)t->in_use;
+	info.shm_tot = t->total;
+	for (int ix = 0; ix <= highest(base); ix++) {
+		const struct segment_shm *s = shm_segment(base, (uint32_t)ix);
+
+		if (s && load_acquire(&s->object.live)) /* ID_P1/A */
+			info.shm_rss += attach_file_pages(s);
+	}
+	rc = call_copy_out(tb, user, &info, sizeof(info));
+	return rc < 0 ? rc : highest(base);
+}
+
+static long stat_segment(struct thread_block *tb, int id, int cmd, void *user)
+{
+	struct shmid_ds ds;
+	struct shm_status st;
+	uint64_t attached = 0;
+	int rc = attach_stat(tb, id, cmd != IPC_STAT, cmd == SHM_STAT_ANY, &st, &attached);
+
+	if (rc < 0)
+		return rc;
+	memset(&ds, 0, sizeof(ds));
+	ds.shm_perm.__key = st.segment.object.mode & SEGMENT_DEST ? 0 : st.segment.object.key;
+	ds.shm_perm.uid = st.segment.object.uid;
+	ds.shm_perm.gid = st.segment.object.gid;
+	ds.shm_perm.cuid = st.segment.object.cuid;
+	ds.shm_perm.cgid = st.segment.object.cgid;
+	ds.shm_perm.mode = (unsigned short)st.segment.object.mode;
+	ds.shm_perm.__seq = (unsigned short)(st.id >> OBJECT_SHIFT);
+	ds.shm_segsz = st.segment.bytes;
+	ds.shm_atime = st.segment.atime;
+	ds.shm_dtime = st.segment.dtime;
+	ds.shm_ctime = st.segment.object.ctime;
+	ds.shm_cpid = (pid_t)st.segment.cpid;
+	ds.shm_lpid = (pid_t)st.segment.lpid;
+	ds.shm_nattch = attached;
+	rc = call_copy_out(tb, user, &ds, sizeof(ds));
+	return rc < 0 ? rc : cmd == IPC_STAT ? 0 : st.id;
+}
+
+static long set_owner(struct thread_block *tb, int id, const void *user)
+{
+	struct shmid_ds ds;
+	int rc = call_copy_in(tb, &ds, user, sizeof(ds));
+
+	if (rc < 0)
+		return rc;
+	do {
+		call_enter(tb);
+		rc = shm_set_owner(&tb->caller, id, ds.shm_perm.uid, ds.shm_perm.gid,
+				   ds.shm_perm.mode, time(NULL));
+	} while (call_again(tb, rc));
+	return rc;
+}
+
+static long remove_segment(struct thread_block *tb, int id)
+{
+	bool marked = false;
+	int rc;
+
+	do {
+		call_enter(tb);
+		rc = shm_mark_removed(&tb->caller, id, &marked);
+	} while (call_again(tb, rc));
+	if (rc == 0)
+		attach_try_destroy(tb, id);
+	return rc;
+}
+
+static long set_locked(struct thread_block *tb, int id, bool locked)
+{
+	uint64_t limit = memlock_limit();
+	int rc;
+
+	do {
+		call_enter(tb);
+		rc = shm_set_locked(&tb->caller, id, locked, limit);
+	} while (call_again(tb, rc));
+	return rc;
+}
+
+long call_shmctl(int id, int cmd, void *user)
+{
+	int error = 0;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return error;
+	if (id < 0 || cmd < 0)
+		return -EINVAL;
+	switch (cmd) {
+	case IPC_INFO:
+		return limits(tb, user);
+	case SHM_INFO:
+		return usage(tb, user);
+	case IPC_STAT:
+	case SHM_STAT:
+	case SHM_STAT_ANY:
+		return stat_segment(tb, id, cmd, user);
+	case IPC_SET:
+		return set_owner(tb, id, user);
+	case IPC_RMID:
+		return remove_segment(tb, id);
+	case SHM_LOCK:
+		return set_locked(tb, id, true);
+	case SHM_UNLOCK:
+		return set_locked(tb, id, false);
+	default:
+		return -EINVAL;
+	}
+}

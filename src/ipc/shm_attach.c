@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Who is attached: records in blocks that the process's slot names. A process changes its own records
+ * only (one thread at a time: the client has a lock for it), its burial all of them. So nothing but
+ * a segment's lock is ever taken for an attach, and nothing at all for a detach; the count of a segment
+ * is a walk over all processes, which only shmctl and removal need.
+ *
+ * Before an attach has a mapping it has a record in state MAKING, written under the segment's
+ * lock: that is what a remover looks for (SHM_D1). Each attach gets a byte of the file that no
+ * other ever had; its lock is the proof that a mapping still lives, after a fork also in another process.
+ *
+ *   SHM_A1  attach records
+ *    word      attach_shm.state; proc_shm.attach_ref, attach_block_shm.next_ref
+ *    states    FREE > MAKING > LIVE > FREE; MAKING > FREE. Blocks: named by a thread > of a slot >
+ *              named by a thread > free
+ *    writers   threads of the process, one at a time; of a slot reserved for a child: its parent,
+ *              then the child; of a dead process: who has claimed or taken over the slot
+ *    order     R of the state pairs with A of readers; publishes segment, byte and address
+ *    stale-ok  a record whose mapping went by munmap or exec: the kernel's byte lock and /proc
+ *              decide. A walk over a slot that is just being freed: see shm_count_records()
+ *    death     a block linked and still named by the thread: its burial drops the name. A block
+ *              named and not yet taken out by who empties a dead slot: taken out, then freed.
+ *              Records of the dead: freed by the burial of the process
+ *    progress  wait-free but for memory
+ *    tests     unit/shm-attach, conform/shm-life
+ */
+#include "ipc/shm.h"
+
+#include <errno.h>
+
+#include "core/arena.h"
+#include "core/ids.h"
+#include "core/perm.h"
+#include "core/rlock.h"
+
+#define FIRST_RECORDS	7u /* of a process's first block: 256 bytes */
+#define BLOCK_RECORDS	127u
+#define BLOCKS_BOUND	(1u << 16)
+
+/* ---- Blocks ------------------------------------------------------------------------------ */
+
+static uint64_t block_bytes(uint32_t capacity)
+{
+	return sizeof(struct attach_block_shm) + (uint64_t)capacity * sizeof(struct attach_shm);
+}
+
+/* What is in the block is not trusted either. */
+static struct attach_block_shm *block_at(const unsigned char *base, uint32_t ref)
+{
+	struct attach_block_shm *b = ref ? region_block(base, ref, sizeof(*b)) : NULL;
+
+	return b && region_block(base, ref, block_bytes(b->capacity)) ? b : NULL;
+}
+
+/* A block of zeroed records, named FLY. */
+static int make_block(struct caller *c, uint32_t capacity, struct attach_block_shm **ret)
+{
+	struct thread_shm *self = region_self(c);
+	struct attach_block_shm *b;
+	int rc = arena_give(c, NAME_FLY); /* left by a call that was busy or cut short */
+
+	if (rc == OUTCOME_DONE)
+		rc = arena_take(c, ARENA_GENERAL, NAME_FLY, block_bytes(capacity));
+	if (rc != OUTCOME_DONE)
+		return rc;
+	b = region_block(c->base, self->name_ref[NAME_FLY], block_bytes(capacity));
+	if (!b)
+		return -ENOTRECOVERABLE;
+	b->next_ref = 0;
+	b->capacity = capacity;
+	for (uint32_t i = 0; i < capacity; i++)
+		b->record[i] = (struct attach_shm){0};
+	*ret = b;
+	return OUTCOME_DONE;
+}
+
+/* The block that this thread has named becomes the slot's. */
+static void link_block(struct caller *c, struct proc_shm *p, struct attach_block_shm *b)
+{
+	struct thread_shm *self = region_self(c);
+
+	b->next_ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+	crash_barrier();
+	store_release(&p->attach_ref, self->name_ref[NAME_FLY]); /* SHM_A1/R */
+	store_crash(&self->name_ref[NAME_FLY], 0);
+}
+
+static bool chain_has(const unsigned char *base, const struct proc_shm *p, uint32_t ref)
+{
+	uint32_t at = p ? load_acquire(&p->attach_ref) : 0; /* SHM_A1/A */
+
+	for (uint32_t n = 0; at && n < BLOCKS_BOUND; n++) {
+		const struct attach_block_shm *b = block_at(base, at);
+
+		if (at == ref)
+			return true;
+		at = b ? b->next_ref : 0;
+	}
+	return false;
+}
+
+int shm_bury_thread(struct caller *c, uint32_t dead_ix)
+{
+	struct thread_shm *t = region_thread(c->base, dead_ix);
+	uint32_t ref = t->name_ref[NAME_FLY];
+
+	/* Linked, but the name had not been dropped. */
+	if (ref && chain_has(c->base, region_proc(c->base, t->proc_ix), ref))
+		store_crash(&t->name_ref[NAME_FLY], 0);
+	return OUTCOME_DONE;
+}
+
+/* ---- Records ----------------------------------------------------------------------------- */
+
+/*
+ * The record after `from` in the chain, whatever its state. The walk starts at the head, for blocks
+ * do not know their slot: chains are short.
+ */
+static struct attach_shm *record_after(const unsigned char *base, const struct proc_shm *p,
+				       const struct attach_shm *from)
+{
+	uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+
+	for (uint32_t n = 0; ref && n < BLOCKS_BOUND; n++) {
+		struct attach_block_shm *b = block_at(base, ref);
+
+		if (!b)
+			return NULL;
+		if (!from && b->capacity)
+			return b->record;
+		if (from >= b->record && from < b->record + b->capacity) {
+			if (from + 1 < b->record + b->capacity)
+				return b->record + (from - b->record) + 1;
+			from = NULL;
+		}
+		ref = b->next_ref;
+	}
+	return NULL;
+}
+
+struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
+				   const struct attach_shm *from)
+{
+	struct proc_shm *p = region_proc(base, proc_ix);
+	struct attach_shm *r = (struct attach_shm *)(uintptr_t)from;
+
+	while (p && (r = record_after(base, p, r)) != NULL)
+		if (load_acquire(&r->state) != ATTACH_FREE) /* SHM_A1/A */
+			return r;
+	return NULL;
+}
+
+static struct attach_shm *free_record(struct caller *c, uint32_t *ret_total)
+{
+	struct proc_shm *p = region_proc(c->base, c->proc_ix);
+	struct attach_shm *r = NULL;
+
+	*ret_total = 0;
+	while ((r = record_after(c->base, p, r)) != NULL) {
+		if (load_acquire(&r->state) == ATTACH_FREE) /* SHM_A1/A */
+			return r;
+		(*ret_total)++;
+	}
+	return NULL;
+}
+
+struct segment_shm *shm_segment_of(const unsigned char *base, const struct attach_shm *r)
+{
+	struct segment_shm *s = shm_segment(base, r->segment_ix);
+
+	return s && load_acquire(&s->object.live) && s->object.gen == r->segment_gen ? s : NULL; /* ID_P1/A */
+}
+
+uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen)
+{
+	const struct proc_shm *p = region_proc(base, proc_ix);
+
+	/* A slot that changed hands while it was counted is counted again: its blocks may have been
+	 * anything. */
+	for (int tries = 0; p && tries < 100; tries++) {
+		uint64_t claim = load_acquire(&p->claim);     /* REG_P1/A */
+		uint32_t state = load_acquire(&p->state);     /* REG_P2/A */
+		uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+		uint32_t n = 0;
+
+		for (struct attach_shm *r = NULL; (r = shm_next_record(base, proc_ix, r)) != NULL;)
+			n += r->segment_ix == ix && r->segment_gen == gen;
+		if (load_acquire(&p->claim) == claim && load_acquire(&p->state) == state && /* REG_P1/A */
+		    load_acquire(&p->attach_ref) == ref)				     /* SHM_A1/A */
+			return n;
+	}
+	return 0;
+}
+
+/* ---- Attach and detach ------------------------------------------------------------------- */
+
+/* Statistics are single words, each whole; of two writers the later one counts. */
+static void note_attach(struct segment_shm *s, uint32_t pid, int64_t now)
+{
+	store_relaxed(&s->atime, now);
+	store_relaxed(&s->lpid, pid); /* as above */
+}
+
+void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now)
+{
+	/* as in note_attach() */
+	store_relaxed(&s->dtime, now);
+	store_relaxed(&s->lpid, pid); /* as above */
+}
+
+int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_attach *ret)
+{
+	struct attach_block_shm *block;
+	struct segment_shm *s;
+	struct attach_shm *r;
+	uint32_t ix, total;
+	struct object_shm *o = ids_lookup(c->base, FAMILY_SHM, id, &ix);
+	int rc = o ? perm_check(c, o, wanted) : -EINVAL;
+
+	if (rc < 0)
+		return rc;
+	r = free_record(c, &total);
+	if (!r) {
+		rc = make_block(c, total == 0 ? FIRST_RECORDS : BLOCK_RECORDS, &block);
+		if (rc != OUTCOME_DONE)
+			return rc;
+		link_block(c, region_proc(c->base, c->proc_ix), block);
+		r = block->record;
+	}
+	rc = rlock_acquire(c, ids_object_lock(FAMILY_SHM, ix));
+	if (rc != OUTCOME_DONE)
+		return rc;
+	if (load_acquire(&o->live) != (uint32_t)id + 1) { /* ID_P1/A */
+		rc = -EIDRM;
+	} else {
+		s = shm_segment(c->base, ix);
+		ret->record = r;
+		ret->segment = s;
+		ret->id = id;
+		ret->bytes = s->bytes;
+		ret->byte = s->next_byte++;
+		r->segment_ix = ix;
+		r->segment_gen = o->gen;
+		r->byte = ret->byte;
+		r->address = 0;
+		fetch_add(&s->attach_seq, 1);		/* SHM_D1/R */
+		store_release(&r->state, ATTACH_MAKING); /* SHM_D1/R, SHM_A1/R */
+	}
+	rlock_release(c, ids_object_lock(FAMILY_SHM, ix));
+	return rc;
+}
+
+void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t address, int64_t now)
+{
+	struct attach_shm *r = NULL;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+		if (r != a->record && r->address == address &&
+		    load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
+			shm_detached(c, r, 0);
+	a->record->address = address;
+	note_attach(a->segment, c->pid, now);
+	fetch_add(&a->segment->attach_seq, 1);		 /* SHM_D1/R: before the state */
+	store_release(&a->record->state, ATTACH_LIVE); /* SHM_A1/R */
+}
+
+void shm_attach_failed(struct caller *c, const struct shm_attach *a)
+{
+	(void)c;
+	fetch_add(&a->segment->attach_seq, 1);		 /* SHM_D1/R: before the state */
+	store_release(&a->record->state, ATTACH_FREE); /* SHM_A1/R */
+}
+
+void shm_detached(struct caller *c, struct attach_shm *r, int64_t now)
+{
+	struct segment_shm *s = shm_segment_of(c->base, r);
+
+	if (s && now)
+		shm_note_detach(s, c->pid, now);
+	store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
+}
+
+/* ---- Processes --------------------------------------------------------------------------- */
+
+int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *child = region_proc(c->base, child_ix);
+	struct attach_block_shm *b;
+	struct attach_shm *r = NULL;
+	uint32_t count = 0, k = 0;
+	int rc;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+		count++;
+	if (!count || !child)
+		return OUTCOME_DONE;
+	rc = make_block(c, count < FIRST_RECORDS ? FIRST_RECORDS : count, &b);
+	if (rc != OUTCOME_DONE)
+		return rc;
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL && k < count) {
+		struct segment_shm *s = shm_segment_of(c->base, r);
+
+		if (!s || load_acquire(&r->state) != ATTACH_LIVE) /* SHM_A1/A */
+			continue;
+		note_attach(s, c->pid, now);
+		b->record[k] = *r;
+		k++;
+	}
+	/* From the link to the dropped name the child's slot is the victim, as if it were to be
+	 * emptied: a death there is the death of a parent that never forked. */
+	store_crash(&self->victim_proc_link, child_ix + 1);
+	link_block(c, child, b);
+	store_crash(&self->victim_proc_link, 0);
+	return OUTCOME_DONE;
+}
+
+int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now,
+		     bool free_blocks)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct attach_shm *r = NULL;
+	uint32_t ref;
+	int rc;
+
+	while ((r = shm_next_record(c->base, proc_ix, r)) != NULL) {
+		struct segment_shm *s = shm_segment_of(c->base, r);
+
+		if (s && pid && load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
+			shm_note_detach(s, pid, now);
+		store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
+	}
+	while (free_blocks && (ref = load_acquire(&p->attach_ref)) != 0) { /* SHM_A1/A */
+		struct attach_block_shm *b = block_at(c->base, ref);
+
+		if (!b) {
+			store_release(&p->attach_ref, 0); /* SHM_A1/R: damage */
+			break;
+		}
+		rc = arena_give(c, NAME_FLY);
+		if (rc != OUTCOME_DONE)
+			return rc;
+		store_crash(&self->name_ref[NAME_FLY], ref);
+		store_release(&p->attach_ref, b->next_ref); /* SHM_A1/R */
+		rc = arena_give(c, NAME_FLY);
+		if (rc != OUTCOME_DONE)
+			return rc;
+	}
+	return OUTCOME_DONE;
+}
