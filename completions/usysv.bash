@@ -63,7 +63,7 @@ _usysv()
 				COMPREPLY=($(compgen -c -- "$cur"))
 			fi
 		elif [[ $cur == -* ]]; then
-			COMPREPLY=($(compgen -W '--namespace --limit --help --version --' -- "$cur"))
+			COMPREPLY=($(compgen -W '--namespace --limit --check --help --version --' -- "$cur"))
 		else
 			COMPREPLY=($(compgen -c -- "$cur"))
 		fi

@@ -123,7 +123,7 @@ static uint64_t real_bytes(const struct namespace_place *place)
 /* Registered processes that live; the dead of the last moment are not buried yet. */
 static unsigned live_users(const unsigned char *base)
 {
-	uint32_t hi = load_acquire(&region_header(base)->proc_hi);
+	uint32_t hi = region_proc_count(base);
 	unsigned users = 0;
 
 	for (uint32_t i = 0; i < hi; i++) {
@@ -144,7 +144,7 @@ static unsigned live_users(const unsigned char *base)
 
 static unsigned count_objects(const unsigned char *base, enum family family)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[family].hi);
+	uint32_t hi = region_object_count(base, family);
 	unsigned n = 0;
 
 	for (uint32_t ix = 0; ix < hi; ix++)
@@ -234,7 +234,7 @@ out:
 
 static bool fill_objects(const struct family_view *view, struct table *t, const unsigned char *base)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[view->family].hi);
+	uint32_t hi = region_object_count(base, view->family);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		const struct object_shm *o = family_object(base, view->family, ix);

@@ -83,7 +83,7 @@ static int remove_key(const struct opened *o, int32_t key)
 
 	for (unsigned i = 0; i < family_view_count; i++) {
 		const struct family_view *v = &family_views[i];
-		uint32_t hi = load_acquire(&region_header(o->base)->table[v->family].hi);
+		uint32_t hi = region_object_count(o->base, v->family);
 
 		for (uint32_t ix = 0; ix < hi; ix++) {
 			const struct object_shm *object = family_object(o->base, v->family, ix);
@@ -159,7 +159,7 @@ static void remove_all_objects(const struct opened *o)
 {
 	for (unsigned i = 0; i < family_view_count; i++) {
 		const struct family_view *v = &family_views[i];
-		uint32_t hi = load_acquire(&region_header(o->base)->table[v->family].hi);
+		uint32_t hi = region_object_count(o->base, v->family);
 
 		for (uint32_t ix = 0; ix < hi; ix++) {
 			const struct object_shm *object = family_object(o->base, v->family, ix);

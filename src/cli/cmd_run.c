@@ -26,6 +26,7 @@
 #include "client/retire.h"
 #include "client/session.h"
 #include "core/region.h"
+#include "ipc/check.h"
 #include "reaper/loop.h"
 
 /* As env(1) and its kin. */
@@ -48,6 +49,8 @@ static void usage(FILE *out)
 		" -l, --limit <name>=<value>  set a limit of the namespace; repeatable:\n"
 		"                              semmsl, semmns, semopm, semmni, msgmax, msgmnb,\n"
 		"                              msgmni, shmmax, shmall, shmmni\n"
+		" -c, --check                 at the end check the namespace's data; exit status 125\n"
+		"                              if they are inconsistent\n"
 		" -h, --help                  display this help\n"
 		" -V, --version               display version\n\n"
 		"For more details see usysv-run(1).\n");
@@ -182,15 +185,28 @@ static void serve(struct reaper *r, struct child *c)
 	}
 }
 
-/* The program has ended. Removes the namespace or leaves it to usysvd. */
-static void finish(struct reaper *r, const struct child *c, bool is_private)
+static void say(void *context, const char *text)
+{
+	const struct namespace_place *place = context;
+
+	cli_error("namespace '%s': %s", place->name, text);
+}
+
+/* The program has ended. Removes the namespace or leaves it to usysvd. False: its data, which were
+ * to be checked, are inconsistent. */
+static bool finish(struct reaper *r, const struct child *c, bool is_private, bool check)
 {
 	struct namespace_place place = r->place;
+	bool sound = true;
 	uint32_t users;
 	int error;
 
 	session_reap(c->pid);
 	users = reaper_settle(r);
+	if (check && users > 0)
+		cli_error("namespace '%s' is still in use: not checked", place.name);
+	else if (check)
+		sound = check_region(r->base, say, &place) == 0;
 	if (is_private && users == 0 && !r->gone) {
 		error = reaper_retire(r, 0);
 		if (error == -EBUSY)
@@ -202,7 +218,7 @@ static void finish(struct reaper *r, const struct child *c, bool is_private)
 
 	reaper_end(r);
 	if (!left)
-		return;
+		return sound;
 	error = reaper_start(&place);
 	if (error < 0)
 		cli_error("processes are left in namespace '%s', and usysvd, which would clean up "
@@ -211,6 +227,7 @@ static void finish(struct reaper *r, const struct child *c, bool is_private)
 			  error == -ENOENT
 				  ? "it is neither beside this program nor in " USYSV_LIBEXECDIR
 				  : strerror(-error));
+	return sound;
 }
 
 int cmd_run(int argc, char **argv)
@@ -218,6 +235,7 @@ int cmd_run(int argc, char **argv)
 	static const struct option options[] = {
 		{"namespace", required_argument, NULL, 'n'},
 		{"limit", required_argument, NULL, 'l'},
+		{"check", no_argument, NULL, 'c'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
@@ -227,12 +245,13 @@ int cmd_run(int argc, char **argv)
 	struct limit_change change, changes[LIMITS_MAX];
 	bool changed[LIMITS_MAX] = {false};
 	struct child child;
+	bool check = false;
 	const char *name = NULL, *why;
 	char path[PATH_MAX];
 	unsigned char *base = NULL;
 	int c, fd, error;
 
-	while ((c = getopt_long(argc, argv, "+n:l:hV", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+n:l:chV", options, NULL)) != -1) {
 		switch (c) {
 		case 'n':
 			name = optarg;
@@ -246,6 +265,9 @@ int cmd_run(int argc, char **argv)
 			}
 			changes[change.which] = change;
 			changed[change.which] = true;
+			break;
+		case 'c':
+			check = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -309,8 +331,7 @@ int cmd_run(int argc, char **argv)
 	}
 	child_go(&child);
 	serve(&reaper, &child);
-	finish(&reaper, &child, !name);
-	return child.status;
+	return finish(&reaper, &child, !name, check) ? child.status : EXIT_OWN_FAILURE;
 drop:
 	if (!name && fd >= 0)
 		drop_private(&place, fd);

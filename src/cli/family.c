@@ -186,7 +186,7 @@ static const struct column shm_columns[] = {
 /* By the records alone: looking into the processes is for shmctl(2). */
 static uint64_t shm_attached(const unsigned char *base, const struct object_shm *o, uint32_t ix)
 {
-	uint32_t procs = load_acquire(&region_header(base)->proc_hi);
+	uint32_t procs = region_proc_count(base);
 	uint64_t n = 0;
 
 	for (uint32_t p = 0; p < procs; p++)

@@ -138,8 +138,10 @@ void table_bytes(struct table *t, unsigned column, uint64_t bytes)
 		table_number(t, column, (int64_t)bytes);
 		return;
 	}
-	for (; value >= 1024; value /= 1024)
+	while (value >= 1024) {
+		value /= 1024;
 		unit++;
+	}
 	snprintf(text, sizeof(text), unit > 0 && value < 10 ? "%.1f%c" : "%.0f%c", value,
 		 units[unit]);
 	table_text(t, column, text);

@@ -12,11 +12,12 @@
  * something else in its place, or have moved it.
  *
  *   ATTACH_P1  attaches of the process
- *    word      attach_lock (private), futex mutex: 0 free, 1 taken, 2 taken and waited for
- *    states    0 > 1 > 0; 1 > 2 > 0
+ *    word      attach_lock (private), futex mutex: 0 free, else the owner's thread id, and W when
+ *              somebody may sleep on it
+ *    states    0 > owner > 0; W may be added while owned
  *    writers   any thread, in a section; with all signals blocked around fork
  *    order     R of unlock pairs with A of lock; publishes the process's records
- *    stale-ok  2 with nobody asleep
+ *    stale-ok  W with nobody asleep
  *    death     private memory: dies with the process. A forked child starts with it free
  *    progress  blocks for the time of an attach; nobody waits for a busy segment with it held
  *    tests     conform/shm-life
@@ -46,22 +47,38 @@
 
 #define DESTROY_TRIES 16
 
+#define LOCK_W 0x80000000u
+
 static uint32_t attach_lock;
 
-static void lock_attaches(void)
+/* False: the thread has it already, interrupted by a handler that the library could not defer. */
+static bool lock_attaches(uint32_t tid)
 {
-	uint32_t seen = 0;
+	uint32_t seen = 0, mine = tid;
 
-	if (cas(&attach_lock, &seen, 1)) /* ATTACH_P1/A */
-		return;
-	while (exchange(&attach_lock, 2) != 0) /* ATTACH_P1/A */
-		futex_wait(&attach_lock, 2, NULL);
+	for (;;) {
+		if (cas(&attach_lock, &seen, mine)) /* ATTACH_P1/A */
+			return true;
+		if (seen == 0)
+			continue;
+		if ((seen & ~LOCK_W) == tid)
+			return false;
+		if ((seen & LOCK_W) || cas(&attach_lock, &seen, seen | LOCK_W)) /* ATTACH_P1/A */
+			futex_wait(&attach_lock, seen | LOCK_W, NULL);
+		mine = tid | LOCK_W; /* others may sleep, too */
+		seen = 0;
+	}
 }
 
 static void unlock_attaches(void)
 {
-	if (exchange(&attach_lock, 0) == 2) /* ATTACH_P1/R */
+	if (exchange(&attach_lock, 0) & LOCK_W) /* ATTACH_P1/R */
 		futex_wake(&attach_lock, 1);
+}
+
+static uint32_t tid_of(const struct caller *c)
+{
+	return region_self(c)->tid;
 }
 
 /* ---- Attaching --------------------------------------------------------------------------- */
@@ -144,7 +161,10 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 
 	do {
 		call_enter(tb);
-		lock_attaches();
+		if (!lock_attaches(tid_of(c))) {
+			(void)call_again(tb, OUTCOME_DONE);
+			return -EINTR;
+		}
 		rc = shm_attach_begin(c, rq->id, rq->wanted, &a);
 		if (rc == OUTCOME_DONE) {
 			if (c->owed)
@@ -168,7 +188,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 /* The segment whose file a mapping is of. */
 static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
 
 	if (v->dev != attach_file_device())
 		return NULL;
@@ -185,6 +205,7 @@ static struct segment_shm *segment_of(const unsigned char *base, const struct at
 struct detaching {
 	struct caller *c;
 	uint64_t address;
+	struct attach_shm *record; /* that begins there */
 	struct segment_shm *segment; /* whose mappings were found; null: none */
 	bool blind;		     /* /proc says nothing */
 	struct attach_maps maps;
@@ -193,6 +214,16 @@ struct detaching {
 static void unmap(uint64_t start, uint64_t end)
 {
 	sys_call(SYS_munmap, (long)start, (long)(end - start), 0, 0, 0, 0);
+}
+
+/* Mostly it is what the record says. */
+static struct segment_shm *segment_here(const struct detaching *d, const struct attach_vma *v)
+{
+	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
+
+	if (s && load_acquire(&s->made) && s->inode == v->inode && v->dev == attach_file_device()) /* SHM_F1/A */
+		return s;
+	return segment_of(d->c->base, v);
 }
 
 /* Unmaps all that starts, less its offset, at the address: the first that does says of which
@@ -211,7 +242,7 @@ static int unmap_found(void *context)
 		if (v.start < d->address || v.start - d->address != v.offset)
 			continue;
 		if (!d->segment) {
-			d->segment = segment_of(d->c->base, &v);
+			d->segment = segment_here(d, &v);
 			if (!d->segment)
 				continue;
 			last = d->address + shm_mapped_bytes(d->segment->bytes);
@@ -224,29 +255,40 @@ static int unmap_found(void *context)
 	return 0;
 }
 
-/* The record of what was unmapped: the one of this address or, when it had been moved there, one of
- * the segment whose own address holds nothing any more. */
-static struct attach_shm *record_of(struct detaching *d)
+static struct attach_shm *record_at(struct caller *c, uint64_t address)
 {
-	struct caller *c = d->c;
-	struct attach_shm *r = NULL, *moved = NULL;
+	struct attach_shm *r = NULL;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
-		struct attach_maps maps;
-		struct attach_vma v;
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+		if (r->address == address)
+			break;
+	return r;
+}
 
-		if (d->segment && shm_segment_of(c->base, r) != d->segment)
-			continue;
-		if (r->address == d->address)
-			return r;
-		if (!d->segment || moved || attach_maps_open(&maps, 0) < 0)
-			continue;
-		if (!attach_maps_next(&maps, r->address, false, &v) ||
-		    v.start - r->address != v.offset || v.inode != d->segment->inode)
-			moved = r;
-		attach_maps_close(&maps);
-	}
-	return moved;
+static bool begins_there(const struct attach_shm *r, const struct segment_shm *s)
+{
+	struct attach_maps maps;
+	struct attach_vma v;
+	bool found;
+
+	if (attach_maps_open(&maps, 0) < 0)
+		return true;
+	found = attach_maps_next(&maps, r->address, false, &v) &&
+		v.start - r->address == v.offset && v.inode == s->inode;
+	attach_maps_close(&maps);
+	return found;
+}
+
+/* The record of what was unmapped, where it had been moved: one of the segment whose own address
+ * holds nothing any more. */
+static struct attach_shm *record_of_moved(struct caller *c, const struct segment_shm *s)
+{
+	struct attach_shm *r = NULL;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+		if (shm_segment_of(c->base, r) == s && !begins_there(r, s))
+			break;
+	return r;
 }
 
 int attach_detach(struct thread_block *tb, uint64_t address)
@@ -259,18 +301,24 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	if (address % PAGE_BYTES)
 		return -EINVAL;
 	call_enter(tb);
-	lock_attaches();
+	if (!lock_attaches(tid_of(c))) {
+		(void)call_again(tb, OUTCOME_DONE);
+		return -EINTR;
+	}
+	r = d.record = record_at(c, address);
 	d.blind = attach_file_run(unmap_found, &d) < 0;
-	r = record_of(&d);
+	if (d.segment && (!r || shm_segment_of(c->base, r) != d.segment))
+		r = record_of_moved(c, d.segment);
 	if (d.blind && r && (d.segment = shm_segment_of(c->base, r)) != NULL)
 		unmap(address, address + shm_mapped_bytes(d.segment->bytes));
 	if (d.segment) {
 		shm_note_detach(d.segment, c->pid, time(NULL));
 		if (shm_is_doomed(c->base, d.segment))
 			doomed = d.segment->id;
+		if (r)
+			shm_detached(c, r, 0);
 	}
-	if (r)
-		shm_detached(c, r, 0);
+	/* With nothing found its record stays: it may have been moved. */
 	unlock_attaches();
 	(void)call_again(tb, OUTCOME_DONE);
 	if (doomed >= 0)
@@ -319,21 +367,32 @@ static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segmen
 	return attach_file_run(count_mappings, &k) < 0 ? records : k.count;
 }
 
+/* Is it worth asking the kernel about this process? A living thread says no. */
+static bool may_be_gone(struct caller *c, uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_proc(c->base, proc_ix);
+	uint32_t link = p->first_thread_link;
+
+	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
+		return false;
+	return !link || c->ops->is_dead(c, link - 1, false);
+}
+
 static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
 {
 	struct caller *c = &tb->caller;
-	uint32_t hi = load_acquire(&region_header(c->base)->proc_hi); /* REGION_P1/A */
+	uint32_t hi = region_proc_count(c->base);
 
 	for (uint32_t p = 0; p < hi; p++)
 		if (p != c->proc_ix && shm_count_records(c->base, p, ix, gen) &&
-		    PROC_STATE(load_acquire(&region_proc(c->base, p)->state)) == PROC_LIVE && /* REG_P2/A */
+		    may_be_gone(c, p) &&
 		    (c->ops->is_process_dead(c, p) || c->ops->is_image_gone(c, p)))
 			session_bury(tb, p);
 }
 
 static uint64_t count_attached(struct caller *c, const struct shm_status *st)
 {
-	uint32_t hi = load_acquire(&region_header(c->base)->proc_hi); /* REGION_P1/A */
+	uint32_t hi = region_proc_count(c->base);
 	const struct segment_shm *s = shm_segment(c->base, st->ix);
 	int in_use = attach_file_in_use(s);
 	uint64_t sum = 0;
@@ -412,7 +471,7 @@ static bool creator_is_gone(const struct segment_shm *s)
 void attach_sweep(struct thread_block *tb)
 {
 	struct caller *c = &tb->caller;
-	uint32_t hi = load_acquire(&region_header(c->base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(c->base, FAMILY_SHM); /* REGION_P1/A */
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		const struct segment_shm *s = shm_segment(c->base, ix);
@@ -427,7 +486,8 @@ void attach_sweep(struct thread_block *tb)
 
 void attach_fork_begin(void)
 {
-	lock_attaches();
+	/* forked out of an attach, by a raw handler: the child has what there is */
+	(void)lock_attaches((uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
 }
 
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix)

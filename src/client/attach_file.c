@@ -370,7 +370,7 @@ static int ask(void *context)
 	long fd, r;
 
 	file_name(name, s->key, s->id);
-	fd = in_directory(SYS_openat, name, O_RDONLY | OPEN_FLAGS, 0, 0);
+	fd = in_directory(SYS_openat, name, OPEN_FLAGS, 0, 0);
 	if (fd < 0)
 		return (int)fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
@@ -439,7 +439,7 @@ static uint64_t free_bytes(void)
 
 bool attach_file_has_room(const unsigned char *base, uint64_t bytes)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
 	uint64_t room = free_bytes();
 	uint64_t most = 0;
 

@@ -12,6 +12,7 @@
 int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 			  int (*wait)(struct thread_block *tb, struct sleep *s));
 void (*thread_cancel_gate)(bool open);
+__thread bool thread_is_async_cancel;
 
 /* ---- Which family the thread's waiter, or its removed object, is of --------------------------- */
 

@@ -71,15 +71,27 @@ long call_semget(key_t key, int nsems, int flags)
 
 /* ---- semop ------------------------------------------------------------------------------- */
 
+struct timed_sleep {
+	struct sleep sleep; /* first: found by it */
+	const struct timespec *deadline;
+};
+
+static int wait_for_end(struct thread_block *tb, struct sleep *s)
+{
+	const struct timed_sleep *timed = (const void *)s;
+
+	return wait_asleep(tb, s, sem_wait_word(&tb->caller), timed->deadline);
+}
+
 /* The request is queued and tb->sleep says so. Outside a section. */
-static int sleep_until_ended(struct thread_block *tb, struct sleep *s, int id,
-			     const struct timespec *deadline)
+static int sleep_until_ended(struct thread_block *tb, struct timed_sleep *s, int id)
 {
 	int rc;
 
 	bury_holders(tb, id);
-	rc = wait_asleep(tb, s, sem_wait_word(&tb->caller), deadline);
-	return call_take_back(tb, s, rc == -ETIMEDOUT ? -EAGAIN : -EINTR);
+	rc = s->sleep.cancellable ? thread_cancellable(tb, &s->sleep, wait_for_end)
+				  : wait_for_end(tb, &s->sleep);
+	return call_take_back(tb, &s->sleep, rc == -ETIMEDOUT ? -EAGAIN : -EINTR);
 }
 
 static int run_semop(struct thread_block *tb, struct sem_request *rq,
@@ -91,7 +103,9 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 	int rc;
 
 	for (;;) {
-		struct sleep sleep = {0};
+		struct timed_sleep s = {
+			.sleep.cancellable = thread_is_async_cancel && thread_cancellable,
+			.deadline = deadline};
 
 		call_enter(tb);
 		rq->now = time(NULL);
@@ -103,8 +117,8 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 			tb->undo[slot].ref = rq->undo_hint;
 		}
 		if (rc == OUTCOME_SLEEP) {
-			call_sleeps(tb, &sleep);
-			return sleep_until_ended(tb, &sleep, rq->id, deadline);
+			call_sleeps(tb, &s.sleep);
+			return sleep_until_ended(tb, &s, rq->id);
 		}
 		if (rc == OUTCOME_BUSY) {
 			section_leave(tb);

@@ -62,6 +62,11 @@ static int wait_for_end(struct thread_block *tb, struct sleep *s)
 	return wait_asleep(tb, s, &region_self(&tb->caller)->st, NULL);
 }
 
+static bool may_be_cancelled(bool is_cancellation_point)
+{
+	return (is_cancellation_point || thread_is_async_cancel) && thread_cancellable;
+}
+
 /* The request is queued: its result, or -EAGAIN when the call must start over. */
 static int sleep_until_ended(struct thread_block *tb, struct sleep *s)
 {
@@ -95,7 +100,7 @@ long call_msgsnd(int id, const void *message, size_t bytes, int flags, bool canc
 		rq.now = time(NULL);
 		rc = msg_send(&tb->caller, &rq);
 		if (rc == OUTCOME_SLEEP) {
-			struct sleep sleep = {.cancellable = cancellable && thread_cancellable};
+			struct sleep sleep = {.cancellable = may_be_cancelled(cancellable)};
 
 			call_sleeps(tb, &sleep);
 			slept = true;
@@ -137,7 +142,7 @@ long call_msgrcv(int id, void *message, size_t bytes, long type, int flags, bool
 		rq.now = time(NULL);
 		rc = msg_receive(&tb->caller, &rq);
 		if (rc == OUTCOME_SLEEP) {
-			struct receive r = {{.cancellable = cancellable && thread_cancellable,
+			struct receive r = {{.cancellable = may_be_cancelled(cancellable),
 					     .finish = finish},
 					    &rq};
 

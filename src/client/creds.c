@@ -11,6 +11,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "client/thread.h"
 
 #define RING	      8
 #define INLINE_GROUPS 64
@@ -23,6 +24,8 @@ struct record {
 };
 
 static struct record ring[RING];
+/* A vfork child reads them at each call, into records apart: who shares its memory is another. */
+static struct record borrowed[RING];
 static uint32_t next_record;
 static struct creds *current;
 
@@ -68,7 +71,7 @@ static bool has(const struct __user_cap_data_struct *data, int cap)
 static struct creds *read_creds(void)
 {
 	/* CREDS_P1/R: each refresh has a record of its own, until eight later ones */
-	struct record *r = &ring[fetch_add(&next_record, 1) % RING];
+	struct record *r = &(vfork_depth ? borrowed : ring)[fetch_add(&next_record, 1) % RING];
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
 
@@ -97,8 +100,11 @@ static struct creds *read_creds(void)
  */
 const struct creds *creds_current(void)
 {
-	struct creds *c = load_acquire(&current); /* CREDS_P1/A */
+	struct creds *c;
 
+	if (vfork_depth)
+		return read_creds();
+	c = load_acquire(&current); /* CREDS_P1/A */
 	if (!c) {
 		c = read_creds();
 		store_release(&current, c); /* CREDS_P1/R */

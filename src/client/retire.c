@@ -18,7 +18,7 @@
 static uint32_t count(const unsigned char *base, uint32_t flags)
 {
 	/* RETIRE_P1/A: who entered before the request has been registered when it was made */
-	uint32_t hi = load_acquire(&region_header(base)->proc_hi), n = 0;
+	uint32_t hi = region_proc_count(base), n = 0;
 
 	for (uint32_t i = 0; i < hi; i++) {
 		const struct proc_shm *p = region_proc(base, i);

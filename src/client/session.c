@@ -19,11 +19,10 @@
  *    progress  blocks
  *    tests     preload/process, conform/sem_undo
  */
-#include "client/session.h"
+#include "client/session_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -37,19 +36,16 @@
 #include "client/attach.h"
 #include "client/attach_file.h"
 #include "client/creds.h"
+#include "client/gone.h"
 #include "client/life.h"
-#include "client/namespace.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
 #include "client/report.h"
 #include "client/retire.h"
 #include "client/usercopy.h"
-#include "client/wait.h"
 #include "core/procs.h"
 #include "core/region.h"
-#include "core/rlock.h"
 #include "ipc/repair.h"
-#include "ipc/sem.h"
 
 __thread struct thread_block *thread_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -59,39 +55,7 @@ void (*session_on_attach)(void);
 _Static_assert(LIFE_NODE_BYTES + sizeof(struct thread_block) <= LIFE_PRIVATE_BYTES,
 	       "a thread's block outgrew its page");
 
-#define NO_SLOT UINT32_MAX
-
-/* How long a call waits for another's burial of the same process: the other one may be stopped. */
-#define BURY_TRIES   200
-#define BURY_POLL_NS 5000000ll
-
-static struct {
-	uint32_t lock;
-	bool attached;
-	bool failed; /* the reason has been reported */
-	int error;
-	bool adopted; /* by session_adopt(): another process looks after the namespace */
-	struct namespace_place place;
-	unsigned char *base;
-	dev_t dev;
-	ino_t ino;
-	uint32_t pidns;
-	uint32_t flags;
-	/* this process, once registered */
-	bool registered;
-	bool anew; /* in the slot of an image that exec replaced: its attaches are to be settled */
-	pid_t pid;
-	uint32_t proc_ix;
-	void *token; /* the mapping that holds the byte lock */
-	/* a slot whose token this process has, to register in: made by the parent before the fork,
-	 * by itself before it gave up the right to open the file, or left by session_exit() */
-	uint32_t own_ix;
-	void *own_token;
-	/* the same for the child of a fork in progress */
-	uint32_t child_ix;
-	void *child_token;
-	char region_env[PATH_MAX + NAMESPACE_NAME_MAX + 16];
-} session = {.own_ix = NO_SLOT, .child_ix = NO_SLOT};
+struct session_state session = {.own_ix = NO_SLOT, .child_ix = NO_SLOT};
 
 /* ---- The session's lock ------------------------------------------------------------------ */
 
@@ -107,7 +71,7 @@ static void restore_signals(const uint64_t *old)
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old, 0, sizeof(*old), 0, 0);
 }
 
-static void lock_session(uint64_t *signals)
+void session_lock(uint64_t *signals)
 {
 	uint32_t seen = 0;
 
@@ -118,16 +82,23 @@ static void lock_session(uint64_t *signals)
 		futex_wait(&session.lock, 2, NULL);
 }
 
-static void unlock_session(const uint64_t *signals)
+void session_unlock(const uint64_t *signals)
 {
 	if (exchange(&session.lock, 0) == 2) /* SESSION_P1/R */
 		futex_wake(&session.lock, 1);
 	restore_signals(signals);
 }
 
-static pid_t real_pid(void)
+pid_t session_pid(void)
 {
 	return (pid_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+struct process_record *session_registered(void)
+{
+	struct process_record *me = vfork_depth ? vfork_record() : &session.process;
+
+	return me && me->registered && me->pid == session_pid() ? me : NULL;
 }
 
 /* ---- What the engine asks of this process ------------------------------------------------ */
@@ -154,8 +125,7 @@ static long lock_byte(long fd, int cmd, uint32_t ix, struct flock *lock)
 	return sys_call(SYS_fcntl, fd, cmd, (long)lock, 0, 0, 0);
 }
 
-/* Is the token of this process slot free, so that its image is gone? */
-static bool token_is_free(uint32_t proc_ix)
+bool session_token_is_free(uint32_t proc_ix)
 {
 	struct flock lock;
 	long fd = open_region();
@@ -186,8 +156,8 @@ static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
 	if (p->pidns && p->pidns == session.pidns && p->pid && t->tid &&
 	    !ident_thread_exists((pid_t)p->pid, (pid_t)t->tid))
 		return true;
-	return t->proc_ix != session.proc_ix && !(p->flags & PROC_TOKENLESS) &&
-	       token_is_free(t->proc_ix);
+	return t->proc_ix != c->proc_ix && !(p->flags & PROC_TOKENLESS) &&
+	       session_token_is_free(t->proc_ix);
 }
 
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
@@ -195,10 +165,10 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	struct proc_shm *p = region_proc(c->base, proc_ix);
 	enum ident_state state;
 
-	if (!p || proc_ix == session.proc_ix)
+	if (!p || proc_ix == c->proc_ix)
 		return false;
 	if (p->pidns == 0 || p->pidns != session.pidns)
-		return !(p->flags & PROC_TOKENLESS) && token_is_free(proc_ix);
+		return !(p->flags & PROC_TOKENLESS) && session_token_is_free(proc_ix);
 	state = ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }
@@ -207,8 +177,8 @@ static bool is_image_gone(struct caller *c, uint32_t proc_ix)
 {
 	struct proc_shm *p = region_proc(c->base, proc_ix);
 
-	return p && proc_ix != session.proc_ix && !(p->flags & PROC_TOKENLESS) &&
-	       token_is_free(proc_ix);
+	return p && proc_ix != c->proc_ix && !(p->flags & PROC_TOKENLESS) &&
+	       session_token_is_free(proc_ix);
 }
 
 static void drop_segment(struct caller *c, int32_t key, int32_t id)
@@ -264,6 +234,16 @@ static void set_region_env(void)
 	*p = 0;
 }
 
+/* A vfork child shares the memory of its parent, but not its signal handlers. */
+static void announce(void)
+{
+	if (!session.announce || vfork_depth)
+		return;
+	session.announce = false;
+	if (session_on_attach)
+		session_on_attach();
+}
+
 static int note_attached(unsigned char *base, long fd)
 {
 	struct stat st;
@@ -273,14 +253,15 @@ static int note_attached(unsigned char *base, long fd)
 		return (int)rc;
 	session.dev = st.st_dev;
 	session.ino = st.st_ino;
+	session.owner = st.st_uid;
 	session.base = base;
 	session.attached = true;
 	set_region_env();
 	attach_file_place(session.place.region, st.st_dev,
 			  (uint32_t)(st.st_ino ^ (uint64_t)st.st_ino >> 32 ^
 				     (uint64_t)region_header(base)->created * 2654435761u));
-	if (session_on_attach)
-		session_on_attach();
+	session.announce = true;
+	announce();
 	return 0;
 }
 
@@ -337,7 +318,7 @@ static void keep_from_children(void *token)
 		sys_call(SYS_madvise, (long)token, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
 }
 
-static void drop_token(void *token)
+void session_drop_token(void *token)
 {
 	if (token)
 		sys_call(SYS_munmap, (long)token, PAGE_BYTES, 0, 0, 0, 0);
@@ -361,29 +342,53 @@ static bool own_slot_of_child(void *context, uint32_t ix)
 	return *token != NULL;
 }
 
-static int register_process(void)
+/* Its end is known by its life word and its pid: a token would be its parent's, as the memory is. */
+static int register_vfork_child(struct process_record **ret_me)
 {
-	pid_t pid = real_pid();
+	struct process_record *me = vfork_record_made();
+	int rc;
+
+	if (!me)
+		return -ENOMEM;
+	*ret_me = me;
+	if (me->registered)
+		return 0;
+	rc = procs_reserve(session.base, NULL, NULL, (uint32_t)me->pid, &me->proc_ix);
+	if (rc < 0)
+		return rc;
+	session.pidns = pid_namespace();
+	procs_publish(session.base, me->proc_ix, (uint32_t)me->pid, ident_start(me->pid),
+		      session.pidns, session.flags | PROC_TOKENLESS);
+	me->registered = true;
+	return 0;
+}
+
+static int register_process(struct process_record **ret_me)
+{
+	struct process_record *me = *ret_me = &session.process;
+	pid_t pid = session_pid();
 	uint64_t start;
 	int32_t left;
 	uint32_t ix;
 	int rc = 0;
 
-	if (session.registered && session.pid == pid)
+	if (vfork_depth)
+		return register_vfork_child(ret_me);
+	if (me->registered && me->pid == pid)
 		return 0;
-	session.registered = false;
-	session.pid = pid;
+	me->registered = false;
+	me->pid = pid;
 	session.pidns = pid_namespace();
 	start = ident_start(pid);
 	left = session.pidns && start ? procs_find(session.base, (uint32_t)pid, start) : -1;
-	if (left >= 0 && own_slot(&session.token, (uint32_t)left)) {
+	if (left >= 0 && own_slot(&me->token, (uint32_t)left)) {
 		ix = (uint32_t)left;
 		procs_adopt(session.base, ix);
 		region_proc(session.base, ix)->flags = session.flags;
-		session.anew = true;
+		me->anew = true;
 	} else if (session.own_ix != NO_SLOT) {
 		ix = session.own_ix;
-		session.token = session.own_token;
+		me->token = session.own_token;
 		session.own_ix = NO_SLOT;
 		session.own_token = NULL;
 		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags);
@@ -392,56 +397,56 @@ static int register_process(void)
 		 * words and pids must do. */
 		long fd = open_region();
 
-		session.token = NULL;
+		me->token = NULL;
 		if (fd >= 0)
 			sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-		rc = procs_reserve(session.base, fd >= 0 ? own_slot : NULL, &session.token,
+		rc = procs_reserve(session.base, fd >= 0 ? own_slot : NULL, &me->token,
 				   (uint32_t)pid, &ix);
 		if (rc < 0)
 			return rc;
 		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns,
 			      session.flags | (fd < 0 ? PROC_TOKENLESS : 0));
 	}
-	session.proc_ix = ix;
-	session.registered = true;
+	me->proc_ix = ix;
+	me->registered = true;
 	return 0;
 }
 
 /* ---- Registering a thread ---------------------------------------------------------------- */
 
-static bool slot_is_free(uint32_t thread_ix)
+bool session_slot_is_free(uint32_t thread_ix)
 {
 	return !(CLAIM_GEN(load_acquire(&region_thread(session.base, thread_ix)->claim)) &
 		 1); /* REG_P1/A */
 }
 
 /* A free slot in the process's groups, else in a new group. */
-static int find_thread_slot(uint32_t *ret_ix)
+static int find_thread_slot(uint32_t proc_ix, uint32_t *ret_ix)
 {
-	uint32_t groups = load_acquire(&region_header(session.base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(session.base); /* REGION_P1/A */
 	uint32_t group;
 	int rc;
 
 	for (group = 0; group < groups; group++) {
-		if (!procs_owns_group(session.base, session.proc_ix, group))
+		if (!procs_owns_group(session.base, proc_ix, group))
 			continue;
 		for (uint32_t k = 0; k < GROUP_THREADS; k++)
-			if (slot_is_free(group * GROUP_SPAN + k)) {
+			if (session_slot_is_free(group * GROUP_SPAN + k)) {
 				*ret_ix = group * GROUP_SPAN + k;
 				return 0;
 			}
 	}
-	rc = procs_take_group(session.base, session.proc_ix, &group);
+	rc = procs_take_group(session.base, proc_ix, &group);
 	*ret_ix = group * GROUP_SPAN;
 	return rc;
 }
 
-static int register_thread(void)
+static int register_thread(struct process_record *me)
 {
 	struct thread_block *tb;
 	void *memory;
 	uint32_t ix;
-	int rc = find_thread_slot(&ix);
+	int rc = find_thread_slot(me->proc_ix, &ix);
 
 	if (rc == 0)
 		rc = life_begin(session.base, ix, &memory);
@@ -450,14 +455,16 @@ static int register_thread(void)
 	tb = (struct thread_block *)(void *)((unsigned char *)memory + LIFE_NODE_BYTES);
 	tb->caller = (struct caller){.base = session.base,
 				     .thread_ix = ix,
-				     .proc_ix = session.proc_ix,
-				     .pid = (uint32_t)session.pid,
+				     .proc_ix = me->proc_ix,
+				     .pid = (uint32_t)me->pid,
 				     .creds = creds_current(),
 				     .ops = &session_ops,
 				     .context = tb};
-	procs_enter_thread(session.base, ix, session.proc_ix,
+	procs_enter_thread(session.base, ix, me->proc_ix,
 			   (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
 	tb->probe = 1; /* until the first copy has looked at the mask */
+	if (vfork_depth)
+		me->block = tb;
 	thread_self = tb;
 	tb->ready = 1;
 	return 0;
@@ -473,30 +480,62 @@ static void look_around(struct thread_block *tb)
 		(void)reaper_start(&session.place);
 }
 
+/* Has the region's file been removed, by other means than a command of ours? */
+static bool region_is_gone(void)
+{
+	long fd = open_region();
+
+	if (fd >= 0)
+		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return (fd == -ENOENT || fd == -ESTALE) && gone_mapped_file(session.base);
+}
+
+/* Out of a region that was removed, before anything of this process is in it. */
+static void leave_region(struct process_record *me)
+{
+	session_drop_token(me->token);
+	session_drop_token(session.own_token);
+	me->token = session.own_token = NULL;
+	session.own_ix = NO_SLOT;
+	sys_call(SYS_munmap, (long)session.base, (long)REGION_BYTES, 0, 0, 0, 0);
+	session.attached = me->registered = false;
+}
+
+/* Attaches and registers the process; `me` is its record when that succeeds. */
+static int enter_namespace(struct process_record **ret_me)
+{
+	for (int tries = 0;; tries++) {
+		/* In memory that a vfork child borrows the parent's region stays as it is. */
+		bool is_first = !vfork_depth && !session_registered();
+		int rc = attach(NAMESPACE_CREATE | NAMESPACE_AUTO, false);
+
+		if (rc == 0)
+			rc = register_process(ret_me);
+		if (rc < 0 || session.adopted || tries == 100)
+			return rc;
+		if (!is_first || (retire_cancel(session.base) && !region_is_gone()))
+			return 0;
+		/* It was removed while this process entered: out again, and into a new one. */
+		leave_region(*ret_me);
+	}
+}
+
 struct thread_block *session_thread_slow(int *ret_error)
 {
+	struct process_record *me = NULL;
 	uint64_t signals;
 	int rc;
 
-	lock_session(&signals);
-	for (int tries = 0;; tries++) {
-		rc = attach(NAMESPACE_CREATE | NAMESPACE_AUTO, false);
-		if (rc == 0)
-			rc = register_process();
-		if (rc < 0 || retire_cancel(session.base) || session.adopted || tries == 100)
-			break;
-		/* It was removed while this process entered: out again, and into a new one. */
-		drop_token(session.token);
-		sys_call(SYS_munmap, (long)session.base, (long)REGION_BYTES, 0, 0, 0, 0);
-		session.attached = session.registered = false;
-	}
+	session_lock(&signals);
+	rc = enter_namespace(&me);
 	if (rc == 0)
-		rc = register_thread();
-	if (rc == 0 && session.anew) {
-		session.anew = false;
+		rc = register_thread(me);
+	if (rc == 0 && me->anew) {
+		me->anew = false;
 		attach_begin_anew(thread_self);
 	}
-	unlock_session(&signals);
+	announce();
+	session_unlock(&signals);
 	*ret_error = rc;
 	if (rc < 0)
 		return NULL;
@@ -515,18 +554,17 @@ void session_attach_early(void)
 {
 	uint64_t signals;
 
-	lock_session(&signals);
+	session_lock(&signals);
 	if (!session.attached && !session.failed)
 		(void)attach(0, true);
 	/* Registering opens the file again: what that is for, too. */
-	if (session.attached && !(session.registered && session.pid == real_pid()) &&
-	    session.own_ix == NO_SLOT &&
+	if (session.attached && !vfork_depth && !session_registered() && session.own_ix == NO_SLOT &&
 	    procs_reserve(session.base, own_slot, &session.own_token,
-			  (uint32_t)real_pid(), &session.own_ix) < 0)
+			  (uint32_t)session_pid(), &session.own_ix) < 0)
 		session.own_ix = NO_SLOT;
 	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
 		attach_file_keep_door();
-	unlock_session(&signals);
+	session_unlock(&signals);
 }
 
 void session_creds_changed(void)
@@ -539,13 +577,28 @@ const char *session_region_env(void)
 	return session.attached ? session.region_env : NULL;
 }
 
+bool session_owner(uid_t *ret)
+{
+	if (session.attached)
+		*ret = session.owner;
+	return session.attached;
+}
+
+bool session_has_attaches(void)
+{
+	struct process_record *me = session.attached ? session_registered() : NULL;
+
+	return me && load_acquire(&region_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
+}
+
 int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 {
+	struct process_record *me;
 	uint64_t signals;
 	long fd;
 	int rc;
 
-	lock_session(&signals);
+	session_lock(&signals);
 	strncpy(session.place.region, path, sizeof(session.place.region) - 1);
 	fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	rc = (int)fd;
@@ -556,8 +609,8 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	}
 	if (rc == 0)
-		rc = register_process();
-	unlock_session(&signals);
+		rc = register_process(&me);
+	session_unlock(&signals);
 	return rc;
 }
 
@@ -578,10 +631,9 @@ void session_fork_prepare(void)
 	int error;
 
 	/* Whose attaches the child will have, registers: only then can it be written down. */
-	if (session.registered && session.pid == real_pid() &&
-	    load_acquire(&region_proc(session.base, session.proc_ix)->attach_ref)) /* SHM_A1/A */
+	if (session_has_attaches())
 		tb = session_thread(&error);
-	lock_session(&signals);
+	session_lock(&signals);
 	fork_signals = signals;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
@@ -593,7 +645,7 @@ void session_fork_prepare(void)
 		return; /* the child registers without a token */
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	if (procs_reserve(session.base, own_slot_of_child, &session.child_token,
-			  (uint32_t)real_pid(), &ix) == 0) {
+			  (uint32_t)session_pid(), &ix) == 0) {
 		session.child_ix = ix;
 		if (tb)
 			attach_fork_record(tb, ix);
@@ -604,19 +656,20 @@ void session_fork_parent(void)
 {
 	uint64_t signals = fork_signals;
 
-	drop_token(session.child_token);
+	session_drop_token(session.child_token);
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
 	attach_fork_parent();
-	unlock_session(&signals);
+	session_unlock(&signals);
 }
 
 void session_fork_child(void)
 {
+	struct process_record *me;
 	uint64_t signals = fork_signals;
 
-	session.registered = false;
-	session.token = NULL;
+	vfork_depth = 0; /* memory of its own */
+	session.process = (struct process_record){0};
 	session.own_ix = session.child_ix;
 	session.own_token = session.child_token;
 	session.child_ix = NO_SLOT;
@@ -626,178 +679,9 @@ void session_fork_child(void)
 	/* What it has attached it must be known by: its end is to be seen. */
 	if (session.own_ix != NO_SLOT &&
 	    load_acquire(&region_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
-		(void)register_process();
+		(void)register_process(&me);
 	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
 	restore_signals(&signals);
-}
-
-/* ---- Ends -------------------------------------------------------------------------------- */
-
-void session_exit(void)
-{
-	struct thread_block *tb;
-	int error;
-
-	if (!session.registered || session.pid != real_pid())
-		return;
-	tb = session_thread(&error);
-	if (!tb)
-		return;
-	section_enter(tb);
-	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-	rlock_settle(&tb->caller);
-	section_leave(tb);
-	if (slot_is_free(tb->caller.thread_ix)) {
-		/* Given back whole. A later call registers anew. */
-		uint64_t signals;
-
-		lock_session(&signals);
-		tb->ready = 0;
-		session.registered = false;
-		drop_token(session.token);
-		session.token = NULL;
-		unlock_session(&signals);
-	}
-}
-
-/*
- * Buries a process and, when it is dead but somebody else is at it, waits until that is done: who
- * has learnt of a death must find its SEM_UNDO applied.
- */
-static void bury(struct thread_block *tb, uint32_t proc_ix)
-{
-	struct caller *c = &tb->caller;
-	struct proc_shm *p = region_proc(c->base, proc_ix);
-	uint64_t gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
-	bool dead = c->ops->is_process_dead(c, proc_ix);
-
-	for (int tries = 0; tries < BURY_TRIES; tries++) {
-		struct timespec deadline;
-		int rc;
-
-		section_enter(tb);
-		rc = repair_bury_process(c, proc_ix, time(NULL));
-		if (rc == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
-		rlock_settle(c);
-		section_leave(tb);
-		if (rc == OUTCOME_BUSY)
-			continue;
-		if (!dead || CLAIM_GEN(load_acquire(&p->claim)) != gen) /* REG_P1/A */
-			return;
-		deadline = wait_deadline(BURY_POLL_NS);
-		futex_wait(&p->state, PROC_LIVE, &deadline); /* woken by unclaim_process() */
-	}
-}
-
-void session_reap(pid_t pid)
-{
-	struct thread_block *tb;
-	int32_t ix;
-	int error;
-
-	if (!session.attached || pid <= 0)
-		return;
-	ix = procs_find(session.base, (uint32_t)pid, 0);
-	if (ix < 0)
-		return;
-	tb = session_thread(&error);
-	if (!tb || (uint32_t)ix == tb->caller.proc_ix)
-		return;
-	bury(tb, (uint32_t)ix);
-	attach_sweep(tb);
-}
-
-uint32_t session_visible_pid(uint32_t proc_ix)
-{
-	const struct proc_shm *p = region_proc(session.base, proc_ix);
-
-	return p && p->pidns && p->pidns == session.pidns ? p->pid : 0;
-}
-
-void session_bury(struct thread_block *tb, uint32_t proc_ix)
-{
-	bury(tb, proc_ix);
-}
-
-/*
- * Made by a parent that had attaches, for a child that did not come to be or died at once. The
- * session's lock keeps other threads of this process out, the word other processes.
- */
-static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32_t word)
-{
-	struct proc_shm *p = region_proc(session.base, ix);
-	uint32_t mine = PROC_WORD(PROC_RESERVED, (uint32_t)session.pid);
-	uint64_t signals;
-
-	lock_session(&signals);
-	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
-		section_enter(tb);
-		while (repair_bury_reserved(&tb->caller, ix) == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
-		rlock_settle(&tb->caller);
-		section_leave(tb);
-		procs_unreserve(session.base, ix, mine);
-	}
-	unlock_session(&signals);
-}
-
-/* Slots reserved by who is gone without having used them. */
-static void free_reserved(struct thread_block *tb)
-{
-	uint32_t hi = load_acquire(&region_header(session.base)->proc_hi); /* REGION_P1/A */
-
-	for (uint32_t ix = 0; ix < hi; ix++) {
-		uint32_t word = load_acquire(&region_proc(session.base, ix)->state); /* REG_P2/A */
-
-		if (PROC_STATE(word) != PROC_RESERVED || !token_is_free(ix))
-			continue;
-		if (load_acquire(&region_proc(session.base, ix)->attach_ref)) /* SHM_A1/A */
-			free_reserved_for_child(tb, ix, word);
-		else if (ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
-			procs_unreserve(session.base, ix, word);
-	}
-}
-
-void session_sweep(void)
-{
-	struct thread_block *tb;
-	bool busy = true;
-	int error;
-
-	if (!session.attached)
-		return;
-	tb = session_thread(&error);
-	if (!tb)
-		return;
-	free_reserved(tb);
-	section_enter(tb);
-	for (int tries = 0; busy && tries < 1000; tries++) {
-		repair_sweep(&tb->caller, time(NULL), true, &busy);
-		if (busy)
-			wait_busy_in_section(tb);
-	}
-	rlock_settle(&tb->caller);
-	section_leave(tb);
-	attach_sweep(tb);
-}
-
-void session_leave_undo(void)
-{
-	struct thread_block *tb;
-	int error;
-
-	if (!session.registered || session.pid != real_pid() || ident_threads(session.pid) != 1)
-		return;
-	tb = session_thread(&error);
-	if (!tb)
-		return;
-	section_enter(tb);
-	while (sem_undo_exit(&tb->caller, tb->caller.proc_ix, time(NULL), false) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-	rlock_settle(&tb->caller);
-	section_leave(tb);
 }
 
 void session_check_reaper(struct thread_block *tb)

@@ -85,6 +85,12 @@ void session_check_reaper(struct thread_block *tb);
 /* Set by the preload: called once, when the process attaches (fault handlers are installed then). */
 extern void (*session_on_attach)(void);
 
+/* Whose the region is; false when not attached. [signal] */
+bool session_owner(uid_t *ret);
+
+/* Has this process segments attached, which its next image will not have? [signal] */
+bool session_has_attaches(void);
+
 /* "USYSV_REGION=NAME:/absolute/path" for the environment of children; null when not attached. */
 const char *session_region_env(void);
 

@@ -57,6 +57,13 @@ struct thread_block {
 extern __thread struct thread_block *thread_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+/*
+ * How many vfork() calls deep this thread is as a child that still runs in its parent's memory; the
+ * preload's vfork() counts. There, thread_self is null until the child itself makes a call.
+ */
+extern __thread uint32_t vfork_depth
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* Delivers what was put off; set by the preload, null in programs without it. */
 extern void (*thread_flush_signals)(struct thread_block *tb);
 
@@ -68,6 +75,10 @@ extern void (*thread_flush_signals)(struct thread_block *tb);
 extern int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 				 int (*wait)(struct thread_block *tb, struct sleep *s));
 extern void (*thread_cancel_gate)(bool open);
+
+/* This thread has asked for asynchronous cancellation: every sleep can be cancelled. */
+extern __thread bool thread_is_async_cancel
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static inline void section_enter(struct thread_block *tb)
 {

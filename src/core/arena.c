@@ -92,7 +92,7 @@ static uint64_t descs_off(enum arena_id arena)
 /* Null beyond the published mark. */
 static struct chunk_shm *chunk_at(const unsigned char *base, enum arena_id arena, uint32_t ix)
 {
-	if (ix >= load_acquire(&arena_of(base, arena)->hi) || ix >= CHUNK_CAPACITY) /* ARENA_P1/A */
+	if (ix >= region_chunk_count(base, arena))
 		return NULL;
 	return (struct chunk_shm *)region_at(base, descs_off(arena) +
 							   (uint64_t)ix * sizeof(struct chunk_shm));
@@ -225,9 +225,10 @@ static struct chunk_shm *named_chunk(const unsigned char *base, uint32_t link,
 static uint32_t find_run(const unsigned char *base, enum arena_id arena, uint32_t n)
 {
 	struct arena_shm *a = arena_of(base, arena);
-	uint32_t run = 0, ix = a->lowest;
+	uint32_t hi = region_chunk_count(base, arena);
+	uint32_t run = 0, ix = a->lowest < hi ? a->lowest : hi;
 
-	for (; ix < a->hi && run < n; ix++)
+	for (; ix < hi && run < n; ix++)
 		run = chunk_at(base, arena, ix)->class_ix == 0 ? run + 1 : 0;
 	return ix - run;
 }
@@ -248,7 +249,7 @@ static int lock_with_run(struct caller *c, enum arena_id arena, uint32_t n, uint
 			return rc;
 		*ret_ix = find_run(c->base, arena, n);
 		last = *ret_ix + n - 1;
-		if (last < a->hi)
+		if (last < region_chunk_count(c->base, arena))
 			return OUTCOME_DONE;
 		rlock_release(c, arena_lock_off(arena));
 		rc = region_grow(c->base, &a->hi, descs_off(arena), sizeof(struct chunk_shm),
@@ -403,7 +404,7 @@ int arena_take(struct caller *c, enum arena_id arena, enum name name, uint64_t b
 	}
 	p = (struct place){arena, link - 1, 0, class, chunk_at(c->base, arena, link - 1)};
 	block = p.chunk ? lowest_free(p.chunk, class_blocks(class)) : CHUNK_BLOCKS;
-	if (block == CHUNK_BLOCKS || p.chunk->class_ix != class + 1) {
+	if (block == CHUNK_BLOCKS || p.chunk->class_ix != class + 1 || p.chunk->pool_ix != pool) {
 		rlock_release(c, pool_lock_off(arena, pool));
 		return -ENOTRECOVERABLE;
 	}
@@ -439,7 +440,7 @@ static int give_span(struct caller *c, struct thread_shm *t, enum name name, str
 	if (p->arena == ARENA_GENERAL)
 		p->chunk->ready_pages = 0;
 	store_crash(&p->chunk->class_ix, 0); /* ARENA_P2 commit */
-	for (uint32_t k = 1; k < n && p->chunk_ix + k < a->hi; k++) {
+	for (uint32_t k = 1; k < n && p->chunk_ix + k < region_chunk_count(c->base, p->arena); k++) {
 		struct chunk_shm *inside = chunk_at(c->base, p->arena, p->chunk_ix + k);
 
 		if (inside->class_ix != ARENA_CLASS_INSIDE)
@@ -514,10 +515,8 @@ int arena_settle(struct caller *c)
 
 int arena_give_of(struct caller *c, uint32_t thread_ix, enum name name)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 
-	if (!t)
-		return OUTCOME_DONE;
 	if (t->chunk_link && t != region_self(c)) {
 		int rc = return_chunk(c, t);
 
@@ -550,7 +549,7 @@ static void clear_void_names(struct caller *c, struct thread_shm *t)
 static void rebuild_pool(struct caller *c, enum arena_id arena, uint32_t pool)
 {
 	struct arena_shm *a = arena_of(c->base, arena);
-	uint32_t hi = a->hi;
+	uint32_t hi = region_chunk_count(c->base, arena);
 
 	for (uint32_t k = 0; k < ARENA_CLASSES; k++)
 		a->pool[pool].class_link[k] = 0;
@@ -578,7 +577,7 @@ static void rebuild_arena(struct caller *c, enum arena_id arena)
 	uint32_t covered = 0;
 
 	a->lowest = 0;
-	for (uint32_t ix = 0; ix < a->hi; ix++) {
+	for (uint32_t ix = 0; ix < region_chunk_count(c->base, arena); ix++) {
 		struct chunk_shm *ch = chunk_at(c->base, arena, ix);
 
 		if (covered) {
@@ -596,7 +595,7 @@ static void rebuild_arena(struct caller *c, enum arena_id arena)
 
 void arena_repair(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 	enum arena_id arena = (enum arena_id)((lock_off - arena_lock_off(0)) /
 					      sizeof(struct arena_shm));
 	uint64_t inside = (lock_off - arena_lock_off(0)) % sizeof(struct arena_shm);
@@ -615,7 +614,7 @@ void arena_repair(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
 
 void arena_usage(const unsigned char *base, enum arena_id arena, struct arena_usage *ret)
 {
-	uint32_t hi = load_acquire(&arena_of(base, arena)->hi); /* ARENA_P1/A */
+	uint32_t hi = region_chunk_count(base, arena);
 
 	*ret = (struct arena_usage){0};
 	for (uint32_t ix = 0; ix < hi && ix < CHUNK_CAPACITY; ix++) {

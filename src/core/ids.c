@@ -58,13 +58,19 @@ static uint64_t *bitmap_of(const unsigned char *base, enum family family)
 	return (uint64_t *)region_at(base, family_off(family) + BITMAP_OFF);
 }
 
-static uint32_t *bucket_of(const unsigned char *base, enum family family, int32_t key)
+/* One less than the number of buckets; as at first, if that is damaged. */
+static uint32_t bucket_mask(const unsigned char *base, enum family family)
 {
 	uint32_t mask = load_acquire(&table_of(base, family)->bucket_mask); /* ID_P2/A */
+
+	return mask < BUCKET_CAPACITY ? mask : BUCKETS_AT_FIRST - 1;
+}
+
+static uint32_t *bucket_of(const unsigned char *base, enum family family, int32_t key)
+{
+	uint32_t mask = bucket_mask(base, family);
 	uint32_t hash = (uint32_t)key * 0x9e3779b1u;
 
-	if (mask >= BUCKET_CAPACITY)
-		mask = BUCKETS_AT_FIRST - 1;
 	hash = (hash ^ hash >> 15) & mask;
 	return (uint32_t *)region_at(base, family_off(family) + (uint64_t)hash * 4);
 }
@@ -93,7 +99,7 @@ bool ids_find_key(const unsigned char *base, enum family family, int32_t key, ui
 		if (!o)
 			return false;
 		live = load_acquire(&o->live); /* ID_P1/A */
-		if (live && o->key == key) {
+		if (live && load_relaxed(&o->key) == key) { /* ordered by the fence */
 			fence_acquire(); /* ID_P1: key was read before `live` is looked at again */
 			if (load_relaxed(&o->live) == live) { /* ordered by the fence */
 				*ret_ix = link - 1;
@@ -106,17 +112,22 @@ bool ids_find_key(const unsigned char *base, enum family family, int32_t key, ui
 	return false;
 }
 
-bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint32_t *ret_ix)
+bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint32_t *ret_ix,
+			 uint32_t *ret_live)
 {
 	uint32_t link = *bucket_of(c->base, family, key);
 
 	for (uint32_t n = 0; link && n <= OBJECT_CAPACITY; n++) {
 		struct object_shm *o = region_object(c->base, family, link - 1);
 
+		uint32_t live;
+
 		if (!o)
 			return false;
-		if (load_acquire(&o->live) && o->key == key) { /* ID_P1/A */
+		live = load_acquire(&o->live); /* ID_P1/A */
+		if (live && o->key == key) {
 			*ret_ix = link - 1;
+			*ret_live = live;
 			return true;
 		}
 		link = o->hash_link;
@@ -183,7 +194,7 @@ static void rebuild_chains(struct caller *c, enum family family, uint32_t mask)
 	store_release(&t->bucket_mask, mask); /* ID_P2/R */
 	for (uint32_t b = 0; b <= mask; b++)
 		store_release(&buckets[b], 0); /* ID_P2/R */
-	for (uint32_t ix = 0; ix < t->hi; ix++) {
+	for (uint32_t ix = 0; ix < region_object_count(c->base, family); ix++) {
 		struct object_shm *o = region_object(c->base, family, ix);
 
 		if (load_acquire(&o->live) && o->key != 0) /* ID_P1/A */
@@ -195,7 +206,7 @@ static void rebuild_chains(struct caller *c, enum family family, uint32_t mask)
 static void grow_chains(struct caller *c, enum family family)
 {
 	struct table_shm *t = table_of(c->base, family);
-	uint32_t size = t->bucket_mask + 1;
+	uint32_t size = bucket_mask(c->base, family) + 1;
 
 	if (t->in_use < size || size >= BUCKET_CAPACITY)
 		return;
@@ -222,7 +233,7 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 		uint64_t (*total)(const unsigned char *base, uint32_t ix))
 {
 	struct table_shm *t = table_of(c->base, family);
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 	uint64_t *map = bitmap_of(c->base, family);
 	bool created = false;
 
@@ -243,7 +254,7 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 		map[w] = 0;
 	t->in_use = 0;
 	t->total = 0;
-	for (uint32_t ix = 0; ix < t->hi; ix++) {
+	for (uint32_t ix = 0; ix < region_object_count(c->base, family); ix++) {
 		if (load_acquire(&region_object(c->base, family, ix)->live)) { /* ID_P1/A */
 			map[ix / 64] |= 1ull << ix % 64;
 			t->in_use++;
@@ -252,7 +263,7 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 	}
 	/* What is being purged is still counted: whoever does it takes it out. The dead one was at
 	 * its last step, which this is. */
-	for (uint32_t g = 0; g < region_header(c->base)->group_hi; g++)
+	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			struct thread_shm *th = region_thread(c->base, g * GROUP_SPAN + k);
 			struct object_shm *o;
@@ -267,7 +278,7 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 			t->in_use++;
 			t->total += total(c->base, th->op_ix);
 		}
-	rebuild_chains(c, family, t->bucket_mask);
+	rebuild_chains(c, family, bucket_mask(c->base, family));
 	if (dead->op == OP_PURGE && dead->op_family == (uint32_t)family)
 		store_crash(&dead->op, OP_NONE);
 	return created;
@@ -280,7 +291,7 @@ int ids_make_slot(struct caller *c, enum family family, uint32_t ix)
 	int rc = region_grow(c->base, &table_of(c->base, family)->hi, object_off(family, 0),
 			     OBJECT_SLOT_BYTES, OBJECT_CAPACITY, ix);
 
-	return rc == -ENOMEM ? -ENOMEM : rc < 0 ? -ENOSPC : 0;
+	return rc == -ENOSPC || rc >= 0 ? rc : rc == -ENOTRECOVERABLE ? rc : -ENOMEM;
 }
 
 int ids_reserve_locked(struct caller *c, enum family family, uint64_t limit, uint32_t *ret_ix,
@@ -317,8 +328,8 @@ int ids_reserve_locked(struct caller *c, enum family family, uint64_t limit, uin
 	}
 	*ret_ix = ix;
 	*ret_id = (int32_t)(seq << OBJECT_SHIFT | ix);
-	if (ix >= t->hi)
-		return -EAGAIN;
+	if (ix >= region_object_count(c->base, family))
+		return t->hi > OBJECT_CAPACITY ? -ENOTRECOVERABLE : -EAGAIN;
 	self->op_chosen = t->next_id < 0;
 	self->op_family = family;
 	self->op_ix = ix;
@@ -337,12 +348,15 @@ void ids_fill_locked(struct caller *c, enum family family, uint32_t ix, uint32_t
 {
 	struct object_shm *o = region_object(c->base, family, ix);
 
-	o->gen = gen;
-	o->key = key;
-	o->mode = mode & 0777;
-	o->uid = o->cuid = c->creds->euid;
-	o->gid = o->cgid = c->creds->egid;
-	o->ctime = now;
+	/* Relaxed: published with `live`. Who still looks at the former object sees it change. */
+	store_relaxed(&o->gen, gen);
+	store_relaxed(&o->key, key);
+	store_relaxed(&o->mode, mode & 0777);
+	store_relaxed(&o->uid, c->creds->euid);
+	store_relaxed(&o->cuid, c->creds->euid);
+	store_relaxed(&o->gid, c->creds->egid);
+	store_relaxed(&o->cgid, c->creds->egid);
+	store_relaxed(&o->ctime, now);
 	bitmap_of(c->base, family)[ix / 64] |= 1ull << ix % 64;
 	if (key != 0)
 		link_key(c, family, ix);
@@ -384,14 +398,29 @@ int ids_forget(struct caller *c, enum family family, uint32_t thread_ix, uint32_
 	bitmap_of(c->base, family)[ix / 64] &= ~(1ull << ix % 64);
 	t->in_use--;
 	t->total -= total;
-	store_crash(&region_thread(c->base, thread_ix)->op, OP_NONE);
+	store_crash(&region_known_thread(c->base, thread_ix)->op, OP_NONE);
 	rlock_release(c, ids_table_lock(family));
 	return OUTCOME_DONE;
 }
 
+void ids_copy_object(const struct object_shm *o, struct object_shm *ret)
+{
+	/* Relaxed: `live` is looked at before and after. IPC_SET may be seen half done. */
+	*ret = (struct object_shm){
+		.gen = load_relaxed(&o->gen),
+		.key = load_relaxed(&o->key),
+		.mode = load_relaxed(&o->mode),
+		.uid = load_relaxed(&o->uid),
+		.gid = load_relaxed(&o->gid),
+		.cuid = load_relaxed(&o->cuid),
+		.cgid = load_relaxed(&o->cgid),
+		.ctime = load_relaxed(&o->ctime),
+	};
+}
+
 int32_t ids_highest(const unsigned char *base, enum family family)
 {
-	uint32_t hi = load_acquire(&table_of(base, family)->hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, family);
 
 	while (hi-- > 0) {
 		const struct object_shm *o = region_object(base, family, hi);

@@ -25,8 +25,10 @@ uint64_t ids_object_lock(enum family family, uint32_t ix);
 bool ids_find_key(const unsigned char *base, enum family family, int32_t key, uint32_t *ret_ix,
 		  uint32_t *ret_live);
 
-/* The same under the table's lock: exact. */
-bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint32_t *ret_ix);
+/* The same under the table's lock: exact. But a removal may take the object away at any time, so
+ * `live` is to be had from here, not from the object afterwards. */
+bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint32_t *ret_ix,
+			 uint32_t *ret_live);
 
 /* Takes the key of a live object away: it is found no more. Under the table's lock. */
 void ids_drop_key_locked(struct caller *c, enum family family, uint32_t ix);
@@ -60,6 +62,10 @@ void ids_publish_locked(struct caller *c, enum family family, uint32_t ix, int32
  */
 int ids_forget(struct caller *c, enum family family, uint32_t thread_ix, uint32_t ix,
 	       uint64_t total);
+
+/* Copies what there is to show of an object, without its lock. The caller has looked at `live`, and
+ * looks again. */
+void ids_copy_object(const struct object_shm *o, struct object_shm *ret);
 
 /* Highest index in use; -1 when none. Sums and counts are read without a lock. */
 int32_t ids_highest(const unsigned char *base, enum family family);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "base/atomic.h"
+
 static bool in_group(const struct creds *who, uint32_t gid)
 {
 	if (who->fsgid == gid)
@@ -14,14 +16,21 @@ static bool in_group(const struct creds *who, uint32_t gid)
 	return false;
 }
 
+/* Relaxed, as in perm_check(). */
+static bool is_owner(const struct creds *who, const struct object_shm *o)
+{
+	return who->euid == load_relaxed(&o->cuid) || who->euid == load_relaxed(&o->uid);
+}
+
 int perm_check(const struct caller *c, const struct object_shm *o, uint32_t wanted)
 {
 	const struct creds *who = c->creds;
-	uint32_t mode = o->mode;
+	/* Relaxed, here and below: without a lock any moment's owner and mode will do. */
+	uint32_t mode = load_relaxed(&o->mode);
 
-	if (who->euid == o->cuid || who->euid == o->uid)
+	if (is_owner(who, o))
 		mode >>= 6;
-	else if (in_group(who, o->cgid) || in_group(who, o->gid))
+	else if (in_group(who, load_relaxed(&o->cgid)) || in_group(who, load_relaxed(&o->gid)))
 		mode >>= 3;
 	if ((wanted & ~mode & 7) == 0 || who->cap_ipc_owner)
 		return 0;
@@ -37,7 +46,7 @@ int perm_check_owner(const struct caller *c, const struct object_shm *o)
 {
 	const struct creds *who = c->creds;
 
-	if (who->euid == o->cuid || who->euid == o->uid || who->cap_sys_admin)
+	if (is_owner(who, o) || who->cap_sys_admin)
 		return 0;
 	return -EPERM;
 }

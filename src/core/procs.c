@@ -12,7 +12,7 @@
  *              group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
- *    death     reserved: the reaper frees it. A group taken, no thread in it: its
+ *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group taken, no thread in it: its
  *              owner's burial gives it back
  *    progress  lock-free
  *    tests     unit/procs
@@ -51,7 +51,7 @@ int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), 
 void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word)
 {
 	if (PROC_STATE(word) == PROC_RESERVED)
-		(void)cas(&region_proc(base, ix)->state, &word, PROC_FREE); /* REG_P2/R */
+		(void)cas(&region_known_proc(base, ix)->state, &word, PROC_FREE); /* REG_P2/R */
 }
 
 static uint32_t next_odd(uint32_t gen)
@@ -62,22 +62,22 @@ static uint32_t next_odd(uint32_t gen)
 void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
 		   uint32_t flags)
 {
-	struct proc_shm *p = region_proc(base, ix);
+	struct proc_shm *p = region_known_proc(base, ix);
 
 	p->pid = pid;
 	p->start = start;
 	p->pidns = pidns;
-	p->flags = flags;
+	store_relaxed(&p->flags, flags); /* published with the state */
 	p->undo_ref = 0;
 	p->undo_clock = 0;
-	p->first_thread_link = 0;
+	store_relaxed(&p->first_thread_link, 0); /* a hint */
 	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(p->claim)), 0, 0)); /* REG_P1/R */
 	store_release(&p->state, PROC_LIVE);					   /* REG_P2/R */
 }
 
 int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
 {
-	uint32_t hi = load_acquire(&region_header(base)->proc_hi); /* REGION_P1/A */
+	uint32_t hi = region_proc_count(base);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		const struct proc_shm *p = region_proc(base, ix);
@@ -91,7 +91,7 @@ int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
 
 void procs_adopt(unsigned char *base, uint32_t ix)
 {
-	struct proc_shm *p = region_proc(base, ix);
+	struct proc_shm *p = region_known_proc(base, ix);
 
 	p->first_thread_link = 0;
 	/* Groups of the old image name the old generation; its threads are dead. */
@@ -101,7 +101,7 @@ void procs_adopt(unsigned char *base, uint32_t ix)
 
 static uint64_t owner_word(const unsigned char *base, uint32_t proc_ix)
 {
-	const struct proc_shm *p = region_proc(base, proc_ix);
+	const struct proc_shm *p = region_known_proc(base, proc_ix);
 
 	return (uint64_t)CLAIM_GEN(load_acquire(&p->claim)) << 32 | (proc_ix + 1); /* REG_P1/A */
 }
@@ -133,10 +133,10 @@ int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group)
 
 void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid)
 {
-	struct thread_shm *t = region_thread(base, thread_ix);
-	struct proc_shm *p = region_proc(base, proc_ix);
+	struct thread_shm *t = region_known_thread(base, thread_ix);
+	struct proc_shm *p = region_known_proc(base, proc_ix);
 
-	if (p && !p->first_thread_link)
+	if (!p->first_thread_link)
 		p->first_thread_link = thread_ix + 1;
 	t->proc_ix = proc_ix;
 	t->tid = tid;

@@ -39,11 +39,9 @@ void *region_block(const unsigned char *base, uint32_t ref, uint64_t bytes)
 
 	for (int a = 0; a < ARENA_COUNT; a++) {
 		uint64_t start = ARENAS_OFF + (uint64_t)a * ARENA_BYTES;
-		uint64_t hi = load_acquire(&region_header(base)->arena[a].hi); /* ARENA_P1/A */
+		uint64_t end = region_chunk_count(base, (enum arena_id)a) * (uint64_t)CHUNK_BYTES;
 
-		if (hi > CHUNK_CAPACITY)
-			return NULL;
-		if (off >= start && off - start + bytes <= hi * CHUNK_BYTES)
+		if (off >= start && off - start <= end && bytes <= end - (off - start))
 			return region_at(base, off);
 	}
 	return NULL;
@@ -97,6 +95,8 @@ int region_grow(unsigned char *base, uint32_t *hi, uint64_t range_off, uint32_t 
 	uint64_t end;
 	int rc;
 
+	if (seen > capacity)
+		return -ENOTRECOVERABLE;
 	if (ix < seen)
 		return 0;
 	if (ix >= capacity)
@@ -146,7 +146,7 @@ uint64_t layout_format(void)
 	return hash;
 }
 
-static const struct limits_shm default_limits = {
+const struct limits_shm region_default_limits = {
 	.semmsl = 32000,
 	.semmns = 1024000000,
 	.semopm = 500,
@@ -182,7 +182,7 @@ int region_format(unsigned char *base, uint32_t flags, int64_t now)
 	h->flags = flags;
 	h->size = REGION_BYTES;
 	h->created = now;
-	h->limits = default_limits;
+	h->limits = region_default_limits;
 	for (int f = 0; f < FAMILY_COUNT; f++) {
 		h->table[f].bucket_mask = BUCKETS_AT_FIRST - 1;
 		h->table[f].next_id = -1;

@@ -30,12 +30,46 @@ static inline uint64_t region_off(const unsigned char *base, const void *p)
 	return (uint64_t)((const unsigned char *)p - base);
 }
 
+/* A published mark. Beyond the capacity it is damaged, and nothing is below it. */
+static inline uint32_t region_mark(const uint32_t *hi, uint32_t capacity)
+{
+	uint32_t mark = load_acquire(hi); /* REGION_P1/A */
+
+	return mark <= capacity ? mark : 0;
+}
+
+/* How many slots of each kind exist. */
+static inline uint32_t region_proc_count(const unsigned char *base)
+{
+	return region_mark(&region_header(base)->proc_hi, PROC_CAPACITY);
+}
+
+static inline uint32_t region_group_count(const unsigned char *base)
+{
+	return region_mark(&region_header(base)->group_hi, GROUP_CAPACITY);
+}
+
+static inline uint32_t region_object_count(const unsigned char *base, enum family family)
+{
+	return region_mark(&region_header(base)->table[family].hi, OBJECT_CAPACITY);
+}
+
+static inline uint32_t region_chunk_count(const unsigned char *base, enum arena_id arena)
+{
+	return region_mark(&region_header(base)->arena[arena].hi, CHUNK_CAPACITY);
+}
+
+/* The slot of a process that the caller knows to exist: its own, or one that it has just made. */
+static inline struct proc_shm *region_known_proc(const unsigned char *base, uint32_t ix)
+{
+	return (struct proc_shm *)region_at(base, PROCS_OFF + (uint64_t)(ix % PROC_CAPACITY) *
+								     sizeof(struct proc_shm));
+}
+
 /* Slots. The index must be below the published mark; null otherwise. */
 static inline struct proc_shm *region_proc(const unsigned char *base, uint32_t ix)
 {
-	if (ix >= load_acquire(&region_header(base)->proc_hi) || ix >= PROC_CAPACITY) /* REGION_P1/A */
-		return NULL;
-	return (struct proc_shm *)region_at(base, PROCS_OFF + (uint64_t)ix * sizeof(struct proc_shm));
+	return ix < region_proc_count(base) ? region_known_proc(base, ix) : NULL;
 }
 
 static inline uint64_t group_off(uint32_t group)
@@ -51,10 +85,18 @@ static inline uint64_t thread_off(uint32_t ix)
 
 static inline struct thread_shm *region_thread(const unsigned char *base, uint32_t ix)
 {
-	if (ix / GROUP_SPAN >= load_acquire(&region_header(base)->group_hi) || /* REGION_P1/A */
-	    ix / GROUP_SPAN >= GROUP_CAPACITY || ix % GROUP_SPAN >= GROUP_THREADS)
+	if (ix / GROUP_SPAN >= region_group_count(base) || ix % GROUP_SPAN >= GROUP_THREADS)
 		return NULL;
 	return (struct thread_shm *)region_at(base, thread_off(ix));
+}
+
+/*
+ * The slot of a thread that the caller knows to exist, whatever the region's mark says by now: its
+ * own, one that it has claimed, or one that it has just found.
+ */
+static inline struct thread_shm *region_known_thread(const unsigned char *base, uint32_t ix)
+{
+	return (struct thread_shm *)region_at(base, thread_off(ix % THREAD_CAPACITY));
 }
 
 /* The calling thread's own slot: its index is this process's knowledge, not the region's. */
@@ -90,8 +132,7 @@ static inline uint64_t object_off(enum family family, uint32_t ix)
 static inline struct object_shm *region_object(const unsigned char *base, enum family family,
 					       uint32_t ix)
 {
-	if (ix >= load_acquire(&region_header(base)->table[family].hi) || /* REGION_P1/A */
-	    ix >= OBJECT_CAPACITY)
+	if (ix >= region_object_count(base, family))
 		return NULL;
 	return (struct object_shm *)region_at(base, object_off(family, ix));
 }
@@ -119,10 +160,13 @@ void region_punch(unsigned char *base, uint64_t off, uint64_t bytes);
 
 /*
  * Raises a published mark of fixed-size records so that index `ix` exists: the pages are made
- * real first. 0, -ENOMEM, -ENOSPC beyond capacity. Any number of threads may do it at once.
+ * real first. 0, -ENOMEM, -ENOSPC beyond capacity, -ENOTRECOVERABLE (the mark is damaged). Any number of threads may do it at once.
  */
 int region_grow(unsigned char *base, uint32_t *hi, uint64_t range_off, uint32_t record_bytes,
 		uint32_t capacity, uint32_t ix);
+
+/* The limits of a new region: the kernel's. */
+extern const struct limits_shm region_default_limits;
 
 /* Writes the header and first pages of a new region into zeroed memory (a fresh mapping). */
 int region_format(unsigned char *base, uint32_t flags, int64_t now);

@@ -167,7 +167,7 @@ bool rlock_claim_dead(struct caller *c, uint32_t dead_ix, bool patient)
 
 void rlock_unclaim(struct caller *c, uint32_t dead_ix)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 
 	store_release(&dead->claim, CLAIM_WORD(CLAIM_GEN(dead->claim), 0, 0)); /* REG_P1/R */
 }
@@ -179,7 +179,7 @@ static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth)
 
 	if (!claim(c, dead_ix, patient, depth))
 		return;
-	dead = region_thread(c->base, dead_ix);
+	dead = region_known_thread(c->base, dead_ix);
 	off = dead->held;
 	if (off && is_lock_off(off)) {
 		rlock_shm *word = lock_at(c, off);

@@ -37,7 +37,7 @@ static const char *const family_name[FAMILY_COUNT] = {"msg", "sem", "shm"};
 
 void check_each_thread(struct check *k, check_thread_visitor *f, void *context)
 {
-	uint32_t groups = load_acquire(&region_header(k->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(k->base); /* REGION_P1/A */
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t n = 0; n < GROUP_THREADS; n++) {
@@ -73,7 +73,7 @@ static void check_thread(struct check *k, struct thread_shm *t, uint32_t ix, voi
 
 static void check_registry(struct check *k)
 {
-	uint32_t procs = load_acquire(&region_header(k->base)->proc_hi); /* REGION_P1/A */
+	uint32_t procs = region_proc_count(k->base);
 
 	check_each_thread(k, check_thread, NULL);
 	for (uint32_t ix = 0; ix < procs; ix++) {
@@ -119,7 +119,7 @@ static void check_ids(struct check *k, enum family family)
 	uint32_t live_count = 0;
 
 	check_lock(k, ids_table_lock(family), "table", family);
-	for (uint32_t ix = 0; ix < t->hi && ix < OBJECT_CAPACITY; ix++) {
+	for (uint32_t ix = 0; ix < region_object_count(k->base, family); ix++) {
 		const struct object_shm *o = region_object(k->base, family, ix);
 		uint32_t live = load_acquire(&o->live); /* ID_P1/A */
 		bool marked = map[ix / 64] >> ix % 64 & 1;
@@ -163,7 +163,7 @@ static bool could_run(const struct sem_view *v, const struct semop_shm *ops, uin
 
 static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_t *ret_complex)
 {
-	uint32_t groups = load_acquire(&region_header(k->base)->group_hi), n = 0; /* REGION_P1/A */
+	uint32_t groups = region_group_count(k->base), n = 0; /* REGION_P1/A */
 	struct caller c = {.base = (unsigned char *)(uintptr_t)k->base};
 
 	*ret_complex = 0;
@@ -330,7 +330,7 @@ static void check_blocks(struct check *k)
 
 	check_each_thread(k, name_thread_blocks, NULL);
 	check_attaches(k);
-	for (uint32_t p = 0; p < load_acquire(&h->proc_hi); p++) { /* REGION_P1/A */
+	for (uint32_t p = 0; p < region_proc_count(k->base); p++) {
 		uint32_t ref = region_proc(k->base, p)->undo_ref, steps = 0;
 
 		while (ref && steps++ < OBJECT_CAPACITY * 2) {
@@ -363,7 +363,7 @@ int check_region(const unsigned char *base, void (*say)(void *context, const cha
 	}
 	check_registry(&k);
 	for (int f = 0; f < FAMILY_COUNT; f++) {
-		uint32_t hi = region_header(base)->table[f].hi;
+		uint32_t hi = region_object_count(base, (enum family)f);
 
 		check_ids(&k, (enum family)f);
 		for (uint32_t ix = 0; ix < hi && families[f].object; ix++) {

@@ -50,7 +50,7 @@ static void check_record(struct check *k, uint32_t proc_ix, const struct attach_
 
 void check_attaches(struct check *k)
 {
-	uint32_t procs = load_acquire(&region_header(k->base)->proc_hi); /* REGION_P1/A */
+	uint32_t procs = region_proc_count(k->base);
 
 	for (uint32_t ix = 0; ix < procs; ix++) {
 		const struct proc_shm *p = region_proc(k->base, ix);

@@ -50,16 +50,15 @@ static int create(struct caller *c, int32_t key, uint32_t flags, int64_t now, in
 {
 	struct header_shm *h = region_header(c->base);
 	uint64_t lock = ids_table_lock(FAMILY_MSG);
-	uint32_t gen = ids_new_generation(c, FAMILY_MSG), ix;
+	uint32_t gen = ids_new_generation(c, FAMILY_MSG), ix, live;
 	int rc;
 
 	for (;;) {
 		rc = rlock_acquire(c, lock);
 		if (rc != OUTCOME_DONE)
 			return rc;
-		if (key != 0 && ids_find_key_locked(c, FAMILY_MSG, key, &ix)) {
-			*ret_id = (int32_t)(load_acquire(&region_object(c->base, FAMILY_MSG, ix)
-								 ->live) - 1); /* ID_P1/A */
+		if (key != 0 && ids_find_key_locked(c, FAMILY_MSG, key, &ix, &live)) {
+			*ret_id = (int32_t)(live - 1);
 			rc = check_existing(c, ix, flags);
 			break;
 		}
@@ -211,7 +210,7 @@ int msg_remove(struct caller *c, int32_t id)
 /* One block of the chain that begins at *head, by way of a name. */
 static int purge_one(struct caller *c, uint32_t thread_ix, uint32_t *head)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct msg_shm *m = msg_at(c->base, *head);
 
 	store_crash(&t->name_ref[NAME_FLY], *head); /* MSG_B1 */
@@ -221,7 +220,7 @@ static int purge_one(struct caller *c, uint32_t thread_ix, uint32_t *head)
 
 int msg_purge(struct caller *c, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct queue_shm *q;
 	int rc;
 
@@ -243,7 +242,7 @@ int msg_purge(struct caller *c, uint32_t thread_ix)
 
 void msg_totals(const unsigned char *base, uint64_t *ret_count, uint64_t *ret_bytes)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[FAMILY_MSG].hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_MSG); /* REGION_P1/A */
 
 	*ret_count = *ret_bytes = 0;
 	for (uint32_t ix = 0; ix < hi; ix++) {

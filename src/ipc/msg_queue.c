@@ -157,7 +157,7 @@ int msg_take_out(struct caller *c, struct queue_shm *q, uint32_t ref)
 
 void msg_enlist(struct caller *c, struct queue_shm *q, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	bool sends = t->msg_kind == MSG_KIND_SENDER;
 	uint32_t *head = sends ? &q->sender_head_link : &q->receiver_head_link;
 	uint32_t *tail = sends ? &q->sender_tail_link : &q->receiver_tail_link;
@@ -179,7 +179,7 @@ void msg_enlist(struct caller *c, struct queue_shm *q, uint32_t thread_ix)
 
 void msg_delist(struct caller *c, struct queue_shm *q, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	bool sends = t->msg_kind == MSG_KIND_SENDER;
 	struct thread_shm *next = link_thread(c, t->next_link);
 	struct thread_shm *prev = link_thread(c, t->prev_link);
@@ -248,7 +248,7 @@ static void end_sleep(struct caller *c, struct queue_shm *q, uint32_t thread_ix,
 		      enum wait_state state, int32_t result, struct msg_wakes *wakes)
 {
 	msg_delist(c, q, thread_ix);
-	tell(region_thread(c->base, thread_ix), thread_ix, state, result, wakes);
+	tell(region_known_thread(c->base, thread_ix), thread_ix, state, result, wakes);
 }
 
 /* Does the waiter still stand in this queue with this request? */
@@ -430,7 +430,7 @@ static void tell_removed(struct caller *c, const struct msg_view *v, uint32_t th
 			 void *context)
 {
 	(void)v;
-	tell(region_thread(c->base, thread_ix), thread_ix, WAIT_REMOVED, -EIDRM,
+	tell(region_known_thread(c->base, thread_ix), thread_ix, WAIT_REMOVED, -EIDRM,
 	     (struct msg_wakes *)context);
 }
 
@@ -439,7 +439,7 @@ void msg_each_waiter(struct caller *c, const struct msg_view *v,
 			       void *context),
 		     void *context)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
@@ -487,7 +487,7 @@ int msg_wait_result(struct caller *c)
 /* Takes a queued waiter back. *ret_left false: it has been told. */
 static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct msg_wakes none = {0};
 	struct msg_view v;
 	int rc;
@@ -533,7 +533,7 @@ static void wake_told_one(struct thread_shm *t, uint32_t ix)
 
 void msg_wake_told(struct caller *c, uint32_t ix)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++)
@@ -542,7 +542,7 @@ void msg_wake_told(struct caller *c, uint32_t ix)
 
 int msg_bury_thread(struct caller *c, uint32_t dead_ix)
 {
-	struct thread_shm *t = region_thread(c->base, dead_ix);
+	struct thread_shm *t = region_known_thread(c->base, dead_ix);
 	bool left;
 	int rc;
 

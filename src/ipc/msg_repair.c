@@ -37,7 +37,7 @@ static void collect(struct caller *c, const struct msg_view *v, uint32_t thread_
 	uint32_t *chain = context;
 
 	(void)v;
-	region_thread(c->base, thread_ix)->next_link = *chain;
+	region_known_thread(c->base, thread_ix)->next_link = *chain;
 	*chain = thread_ix + 1;
 }
 
@@ -137,7 +137,7 @@ static void repair_delivery(struct caller *c, const struct msg_view *v, struct t
 
 void msg_repair_queue(struct caller *c, uint32_t dead_ix, uint32_t ix)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 	struct msg_view v = {.q = region_queue(c->base, ix), .ix = ix};
 	struct msg_wakes wakes = {0};
 	enum op op = (enum op)dead->op;

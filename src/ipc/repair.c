@@ -56,7 +56,7 @@ static void repair_object(struct caller *c, uint32_t dead_ix, uint64_t off)
 
 static void repair_table(struct caller *c, uint32_t dead_ix, enum family family)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 
 	if (!families[family].total)
 		return;
@@ -99,8 +99,9 @@ static void finish_pop(struct caller *c, struct thread_shm *t)
 
 		store_crash(&p->undo_ref, u ? u->next_in_proc_ref : 0);
 	}
-	if (p && t->name_ref[NAME_FLY] && load_acquire(&p->attach_ref) == t->name_ref[NAME_FLY]) {
-		const struct attach_block_shm *b = /* SHM_A1/A, and R below */
+	if (p && t->name_ref[NAME_FLY] &&
+	    load_acquire(&p->attach_ref) == t->name_ref[NAME_FLY]) { /* SHM_A1/A */
+		const struct attach_block_shm *b =
 			region_block(c->base, t->name_ref[NAME_FLY], sizeof(*b));
 
 		store_release(&p->attach_ref, b ? b->next_ref : 0); /* SHM_A1/R */
@@ -111,7 +112,7 @@ static void finish_pop(struct caller *c, struct thread_shm *t)
 /* All that a dead thread left, under its claim. */
 static int clear_thread(struct caller *c, uint32_t ix)
 {
-	struct thread_shm *t = region_thread(c->base, ix);
+	struct thread_shm *t = region_known_thread(c->base, ix);
 	int rc = OUTCOME_DONE;
 
 	finish_pop(c, t);
@@ -129,7 +130,7 @@ static int clear_thread(struct caller *c, uint32_t ix)
 static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 {
 	struct thread_shm *self = region_self(c), *t = region_thread(c->base, ix);
-	uint32_t before;
+	uint32_t before, victim;
 	int rc;
 
 	if (!t || depth > BURY_DEPTH)
@@ -139,8 +140,9 @@ static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 	if (ix == c->thread_ix || !c->ops->is_dead(c, ix, patient))
 		return 0;
 	rlock_recover(c, ix, patient);
-	if (t->victim_link && t->victim_link != ix + 1) {
-		rc = bury_thread(c, t->victim_link - 1, patient, depth + 1);
+	victim = load_relaxed(&t->victim_link); /* the dead one's, or another burier has cleared it */
+	if (victim && victim != ix + 1) {
+		rc = bury_thread(c, victim - 1, patient, depth + 1);
 		if (rc == OUTCOME_BUSY + 1 || rc < 0)
 			return rc;
 	}
@@ -173,6 +175,7 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 	uint64_t seen = load_acquire(&p->claim); /* REG_P1/A */
 	uint32_t claimer = CLAIM_CLAIMER(seen);
 	struct thread_shm *other = claimer ? region_thread(c->base, claimer - 1) : NULL;
+	uint64_t mine;
 
 	if (!(CLAIM_GEN(seen) & 1) || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
 		return false;
@@ -181,23 +184,28 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 		if (bury_thread(c, claimer - 1, false, 0) != 1)
 			return false;
 	}
-	return cas(&p->claim, &seen,
-		   CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
-			      c->thread_ix + 1)); /* REG_P1/A */
+	mine = CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
+			  c->thread_ix + 1);
+	if (!cas(&p->claim, &seen, mine)) /* REG_P1/A */
+		return false;
+	/* A former claimer may have freed it in the meantime: then it is nobody's, or another's as
+	 * soon as that one publishes a claim of its own. */
+	return load_acquire(&p->state) == PROC_LIVE && load_acquire(&p->claim) == mine; /* REG_P2/A */
 }
 
+/*
+ * One store frees the slot: two could be cut in between. The claim word stays, for from then on it
+ * may be written by the next one who publishes.
+ */
 static void unclaim_process(struct proc_shm *p, bool free_slot)
 {
-	uint32_t gen = CLAIM_GEN(p->claim);
-
 	if (free_slot) {
-		p->flags = 0;
-		store_release(&p->claim, CLAIM_WORD(gen + 1, 0, 0)); /* REG_P1/R */
-		store_release(&p->state, PROC_FREE);		      /* REG_P2/R */
+		store_relaxed(&p->flags, 0); /* the state says whether they count */
+		store_release(&p->state, PROC_FREE); /* REG_P2/R */
 		futex_wake(&p->state, INT_MAX); /* who waits for this burial */
 		return;
 	}
-	store_release(&p->claim, CLAIM_WORD(gen, 0, 0)); /* REG_P1/R */
+	store_release(&p->claim, CLAIM_WORD(CLAIM_GEN(p->claim), 0, 0)); /* REG_P1/R */
 }
 
 /*
@@ -236,14 +244,14 @@ static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 
 		if ((CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
 		    !c->ops->is_dead(c, ix, false))
-			p->first_thread_link = ix + 1;
+			store_relaxed(&p->first_thread_link, ix + 1); /* a hint */
 	}
 }
 
 /* Buries the dead threads of a process; true when none is left. */
 static bool clear_groups(struct caller *c, uint32_t proc_ix, bool patient, int *ret_busy)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 	bool empty = true;
 
 	for (uint32_t g = 0; g < groups; g++) {
@@ -258,7 +266,7 @@ static bool clear_groups(struct caller *c, uint32_t proc_ix, bool patient, int *
 
 static void give_groups_back(struct caller *c, uint32_t proc_ix)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 	int busy = 0;
 
 	for (uint32_t g = 0; g < groups; g++)
@@ -330,7 +338,7 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 int repair_exit_process(struct caller *c, int64_t now)
 {
 	struct thread_shm *self = region_self(c);
-	struct proc_shm *p = region_proc(c->base, c->proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, c->proc_ix);
 	bool alone;
 	int rc;
 
@@ -338,9 +346,9 @@ int repair_exit_process(struct caller *c, int64_t now)
 		return OUTCOME_DONE;
 	/* What other threads wait for is granted no more: they end with the process, before its
 	 * SEM_UNDO as Linux has it. Their records stay theirs until they are gone. */
-	p->flags |= PROC_EXITING;
+	store_relaxed(&p->flags, p->flags | PROC_EXITING); /* ours; others take it as a hint */
 	alone = true;
-	for (uint32_t g = 0; g < load_acquire(&region_header(c->base)->group_hi); g++) /* REGION_P1/A */
+	for (uint32_t g = 0; g < region_group_count(c->base); g++) /* REGION_P1/A */
 		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(c->base, c->proc_ix, g);
 		     k++)
 			if (g * GROUP_SPAN + k != c->thread_ix &&
@@ -363,7 +371,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 	}
 	rlock_settle(c);
 	store_release(&self->claim, CLAIM_WORD(CLAIM_GEN(self->claim) + 1, 0, 0)); /* REG_P1/R */
-	for (uint32_t g = 0; g < load_acquire(&region_header(c->base)->group_hi); g++) /* REGION_P1/A */
+	for (uint32_t g = 0; g < region_group_count(c->base); g++) /* REGION_P1/A */
 		if (procs_owns_group(c->base, c->proc_ix, g)) {
 			uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
 
@@ -376,7 +384,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy)
 {
 	struct header_shm *h = region_header(c->base);
-	uint32_t groups = load_acquire(&h->group_hi), procs = load_acquire(&h->proc_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base), procs = region_proc_count(c->base);
 	uint32_t users = 0;
 	int busy = 0;
 
@@ -412,7 +420,9 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 			continue;
 		if (thorough && (load_acquire(&p->attach_ref) || c->ops->is_process_dead(c, ix))) /* SHM_A1/A */
 			busy |= repair_bury_process(c, ix, now) == OUTCOME_BUSY;
-		if (load_acquire(&p->state) == PROC_LIVE && !(p->flags & PROC_REAPER)) /* REG_P2/A */
+		/* REG_P2/A */
+		if (load_acquire(&p->state) == PROC_LIVE &&
+		    !(load_relaxed(&p->flags) & PROC_REAPER)) /* a count of one moment */
 			users++;
 	}
 	*ret_busy = busy;

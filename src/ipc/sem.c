@@ -34,7 +34,7 @@ static int check_existing(struct caller *c, uint32_t ix, int nsems, uint32_t fla
 
 	if ((flags & FLAG_CREAT) && (flags & FLAG_EXCL))
 		return -EEXIST;
-	if (nsems > (int)set->nsems)
+	if (nsems > (int)load_relaxed(&set->nsems)) /* the caller looks at `live` again */
 		return -EINVAL;
 	return perm_check_flags(c, &set->object, flags);
 }
@@ -83,7 +83,7 @@ static int create(struct caller *c, int32_t key, uint32_t nsems, uint32_t flags,
 	struct header_shm *h = region_header(c->base);
 	struct table_shm *table = &h->table[FAMILY_SEM];
 	uint64_t lock = ids_table_lock(FAMILY_SEM);
-	uint32_t gen = ids_new_generation(c, FAMILY_SEM), ix;
+	uint32_t gen = ids_new_generation(c, FAMILY_SEM), ix, live;
 	struct set_shm *set;
 	int rc = give_blocks(c); /* left by a call that was busy or cut short */
 
@@ -93,9 +93,8 @@ static int create(struct caller *c, int32_t key, uint32_t nsems, uint32_t flags,
 		rc = rlock_acquire(c, lock);
 		if (rc != OUTCOME_DONE)
 			break;
-		if (key != 0 && ids_find_key_locked(c, FAMILY_SEM, key, &ix)) {
-			*ret_id = (int32_t)(load_acquire(&region_object(c->base, FAMILY_SEM, ix)
-								 ->live) - 1); /* ID_P1/A */
+		if (key != 0 && ids_find_key_locked(c, FAMILY_SEM, key, &ix, &live)) {
+			*ret_id = (int32_t)(live - 1);
 			rc = check_existing(c, ix, (int)nsems, flags);
 			rlock_release(c, lock);
 			break;
@@ -110,10 +109,11 @@ static int create(struct caller *c, int32_t key, uint32_t nsems, uint32_t flags,
 		}
 		if (rc == OUTCOME_DONE) {
 			set = region_set(c->base, ix);
-			set->nsems = nsems;
-			set->stride = stride_for(nsems);
-			set->words_ref = self->name_ref[NAME_FLY];
-			set->side_ref = self->name_ref[NAME_SIDE];
+			/* Relaxed: published with `live`, as what ids_fill_locked() stores. */
+			store_relaxed(&set->nsems, nsems);
+			store_relaxed(&set->stride, stride_for(nsems));
+			store_relaxed(&set->words_ref, self->name_ref[NAME_FLY]);
+			store_relaxed(&set->side_ref, self->name_ref[NAME_SIDE]);
 			set->intent = INTENT_NONE;
 			set->undo_ref = 0;
 			set->arrival = 0;
@@ -134,7 +134,7 @@ static int create(struct caller *c, int32_t key, uint32_t nsems, uint32_t flags,
 
 void sem_created(struct caller *c, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 
 	(void)c;
 	store_crash(&t->name_ref[NAME_FLY], 0);
@@ -169,10 +169,9 @@ int sem_get(struct caller *c, int32_t key, int nsems, uint32_t flags, int64_t no
 		rc = rlock_acquire(c, ids_table_lock(FAMILY_SEM));
 		if (rc != OUTCOME_DONE)
 			return rc;
-		found = ids_find_key_locked(c, FAMILY_SEM, key, &ix);
+		found = ids_find_key_locked(c, FAMILY_SEM, key, &ix, &live);
 		if (found) {
-			*ret_id = (int32_t)(load_acquire(&region_object(c->base, FAMILY_SEM, ix)
-								 ->live) - 1); /* ID_P1/A */
+			*ret_id = (int32_t)(live - 1);
 			rc = check_existing(c, ix, nsems, flags);
 		}
 		rlock_release(c, ids_table_lock(FAMILY_SEM));
@@ -394,7 +393,7 @@ int sem_stat(struct caller *c, int32_t id, bool by_index, bool any, struct sem_s
 	if (rc < 0)
 		return rc;
 	ret->id = id;
-	ret->object = v.set->object;
+	ids_copy_object(&v.set->object, &ret->object);
 	ret->nsems = v.nsems;
 	ret->otime = 0;
 	for (uint32_t s = 0; s < v.nsems; s++) {
@@ -458,7 +457,7 @@ int sem_remove(struct caller *c, int32_t id)
 
 int sem_purge(struct caller *c, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct set_shm *set;
 	uint32_t ix;
 	int rc;

@@ -86,9 +86,10 @@ static int slow(struct caller *c, const struct sem_view *v, const struct sem_req
 		rc = rlock_acquire(c, sem_lock_off(v));
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (sem_view_stale(v) || !sem_side(c, v)) {
+	if (sem_view_stale(v) || !sem_side(c, v)) { /* the slot may be another set's by now */
 		rc = sem_view_stale(v) ? -EIDRM : -ENOTRECOVERABLE;
-		goto out;
+		rlock_release(c, sem_lock_off(v));
+		return rc;
 	}
 	rc = sem_claim(c, v, rq->ops, rq->nsops);
 	if (rc != OUTCOME_DONE)
@@ -169,7 +170,7 @@ int sem_wait_result(struct caller *c)
 /* Takes a queued request back. *ret_left false: it has been told. */
 static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct sem_view v;
 	uint32_t state;
 	uint64_t lock;
@@ -192,7 +193,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 		if (sem_view_locked(c, t->object_ix, &v) == 0 && v.gen == t->object_gen) {
 			free_waiter(t);
 			sem_unlink(c, &v, thread_ix);
-			sem_settle_words(c, &v, sem_request_ops(c, t), t->nsops);
+			sem_settle_words(c, &v, sem_request_ops(c, t), sem_request_count(c, &v, t));
 			sem_unlock(c, &v, NULL);
 			return OUTCOME_DONE;
 		}
@@ -209,7 +210,7 @@ int sem_leave(struct caller *c, bool *ret_left)
 
 int sem_bury_thread(struct caller *c, uint32_t dead_ix)
 {
-	struct thread_shm *t = region_thread(c->base, dead_ix);
+	struct thread_shm *t = region_known_thread(c->base, dead_ix);
 	uint32_t state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
 	bool left;
 	int rc;

@@ -61,7 +61,7 @@ static void wake_told_one(struct thread_shm *t, uint32_t set_ix)
 
 void sem_wake_told(struct caller *c, uint32_t set_ix)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++)

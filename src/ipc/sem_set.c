@@ -112,7 +112,7 @@ static int claim_word(struct caller *c, const struct sem_view *v, uint32_t num)
 		rc = sem_word_busy(c, s, seen);
 		if (rc != OUTCOME_DONE)
 			return rc;
-		seen = load_acquire(&s->word); /* SEM_W1/A */
+		seen = load_acquire(&s->word); /* SEM_W1/A: its holder was dead */
 	}
 }
 
@@ -280,7 +280,7 @@ void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t
 
 void sem_enqueue(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 
 	t->arrival = ++v->set->arrival;
 	store_crash(&t->st, WAIT_WORD(WAIT_REQUEST(t->st), WAIT_WAITING)); /* SEM_P2/R commit */
@@ -289,7 +289,7 @@ void sem_enqueue(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
 
 void sem_unlink(struct caller *c, const struct sem_view *v, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct set_shm *set = v->set;
 	struct semq_shm *side = sem_side(c, v);
 	const struct semop_shm *ops = sem_request_ops(c, t);
@@ -432,7 +432,7 @@ void sem_each_waiter(struct caller *c, const struct sem_view *v,
 				  uint32_t thread_ix, struct sem_wakes *wakes),
 			struct sem_wakes *wakes)
 {
-	uint32_t groups = load_acquire(&region_header(c->base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
@@ -513,14 +513,14 @@ void sem_apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wak
 	case INTENT_SETVAL:
 		sem_undo_clear(c, v);
 		apply_all(c, v, NULL);
-		set->object.ctime = set->intent_time;
+		store_relaxed(&set->object.ctime, set->intent_time); /* read at any time */
 		break;
 	case INTENT_SET:
-		if (t) {
-			set->object.uid = t->set_uid;
-			set->object.gid = t->set_gid;
-			set->object.mode = t->set_mode;
-			set->object.ctime = set->intent_time;
+		if (t) { /* relaxed: permission is checked at any time */
+			store_relaxed(&set->object.uid, t->set_uid);
+			store_relaxed(&set->object.gid, t->set_gid);
+			store_relaxed(&set->object.mode, t->set_mode);
+			store_relaxed(&set->object.ctime, set->intent_time);
 		}
 		break;
 	case INTENT_EXIT:
@@ -541,7 +541,7 @@ void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind
 		uint32_t thread_ix, int32_t result, struct sem_wakes *wakes)
 {
 	struct set_shm *set = v->set;
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 
 	set->intent_thread = thread_ix;
 	set->intent_result = result;
@@ -561,7 +561,7 @@ bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_i
 {
 	const struct proc_shm *p = region_proc(c->base, t->proc_ix);
 
-	return c->ops->is_dead(c, thread_ix, false) || (p && (p->flags & PROC_EXITING));
+	return c->ops->is_dead(c, thread_ix, false) || (p && (load_relaxed(&p->flags) & PROC_EXITING)); /* a hint */
 }
 
 /*
@@ -572,7 +572,7 @@ bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_i
 static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t thread_ix, bool *complex,
 		      struct sem_wakes *wakes)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	const struct semop_shm *ops = sem_request_ops(c, t);
 	uint32_t n = sem_request_count(c, v, t);
 	int rc;

@@ -88,7 +88,7 @@ static uint32_t search_list(struct caller *c, const struct proc_shm *proc,
 static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_found)
 {
 	struct thread_shm *self = region_self(c);
-	struct proc_shm *proc = region_proc(c->base, c->proc_ix);
+	struct proc_shm *proc = region_known_proc(c->base, c->proc_ix);
 	uint64_t bytes = sizeof(struct undo_shm) + (uint64_t)v->nsems * sizeof(int16_t);
 	uint32_t reusable, ref;
 	struct undo_shm *u;
@@ -167,13 +167,11 @@ static uint32_t find_in_chain(struct caller *c, const struct sem_view *v)
 int sem_undo_find(struct caller *c, const struct sem_view *v, uint32_t *inout_ref)
 {
 	struct thread_shm *self = region_self(c);
-	struct proc_shm *proc = region_proc(c->base, c->proc_ix);
+	struct proc_shm *proc = region_known_proc(c->base, c->proc_ix);
 	struct undo_shm *u = *inout_ref ? sem_undo_at(c, *inout_ref, v) : NULL;
 	uint32_t found;
 	int rc;
 
-	if (!proc)
-		return -ENOTRECOVERABLE;
 	if (u && u->proc_ix == c->proc_ix) {
 		touch(proc, u);
 		return OUTCOME_DONE;
@@ -215,7 +213,7 @@ int sem_undo_find(struct caller *c, const struct sem_view *v, uint32_t *inout_re
 /* Ends a reservation that led to nothing: the record is reusable again. */
 int sem_undo_release(struct caller *c, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct undo_shm *u = record_at(c, t->undo_reserved);
 
 	if (u && load_acquire(&u->gen) == 0 && u->owner_link == thread_ix + 1) /* UNDO_P1/A */
@@ -226,7 +224,7 @@ int sem_undo_release(struct caller *c, uint32_t thread_ix)
 
 void sem_undo_finish_link(struct caller *c, struct set_shm *set, uint32_t dead_ix)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 	uint32_t ref = set->undo_ref;
 	struct undo_shm *u = record_at(c, dead->undo_reserved);
 
@@ -247,7 +245,7 @@ void sem_undo_finish_link(struct caller *c, struct set_shm *set, uint32_t dead_i
 
 void sem_undo_repair(struct caller *c, uint32_t dead_ix, uint32_t proc_ix)
 {
-	struct thread_shm *dead = region_thread(c->base, dead_ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 	struct proc_shm *proc = region_proc(c->base, proc_ix);
 
 	/* In the list and still in the pocket: it is the list's. */

@@ -61,11 +61,12 @@ static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct 
 
 	ret->set = set;
 	ret->ix = ix;
-	ret->gen = set->object.gen;
-	ret->nsems = set->nsems;
-	ret->stride = set->stride;
+	/* Relaxed: without the lock, `live` is looked at before and after. */
+	ret->gen = load_relaxed(&set->object.gen);
+	ret->nsems = load_relaxed(&set->nsems);
+	ret->stride = load_relaxed(&set->stride);
 	bytes = (uint64_t)ret->nsems * ret->stride;
-	ret->words = region_block(c->base, set->words_ref, bytes);
+	ret->words = region_block(c->base, load_relaxed(&set->words_ref), bytes);
 	if (!ret->words || (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
 	    ret->words < c->base + ARENAS_OFF + ARENA_SEM * ARENA_BYTES || ret->gen == 0)
 		return -ENOTRECOVERABLE;
@@ -102,7 +103,7 @@ int sem_view_locked(struct caller *c, uint32_t ix, struct sem_view *ret)
 bool sem_view_stale(const struct sem_view *v)
 {
 	return load_acquire(&v->set->object.live) != (uint32_t)v->id + 1 || /* SEM_G1/A */
-	       v->set->object.gen != v->gen;
+	       load_relaxed(&v->set->object.gen) != v->gen; /* `live` came first */
 }
 
 /* ---- Busy words -------------------------------------------------------------------------- */
@@ -258,7 +259,7 @@ static void let_go(struct caller *c, struct thread_shm *t, uint32_t thread_ix)
 
 void sem_recover_holds(struct caller *c, uint32_t dead_ix)
 {
-	let_go(c, region_thread(c->base, dead_ix), dead_ix);
+	let_go(c, region_known_thread(c->base, dead_ix), dead_ix);
 }
 
 /* Takes word number `num` into entry k of the hold record. */

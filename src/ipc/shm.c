@@ -20,7 +20,7 @@
  *    death     before intent: nothing happened. After: repair does the rest from the dead thread's
  *              slot. Mode bits, key and `live` change by one store each
  *    progress  the caller waits with nothing held
- *    tests     unit/shm-repair, conform/shmctl
+ *    tests     unit/shm-step, conform/shmctl
  *
  *   SHM_D1  destruction
  *    word      segment_shm.attach_seq, 32-bit; attach_shm.state
@@ -32,7 +32,7 @@
  *    death     attaching: the record is MAKING until its process is buried, the segment stays
  *              until then. Destroying: op PURGE before `live`, burial finishes it
  *    progress  lock-free but for the lock; who retries is beaten by an attach
- *    tests     conform/shm-life, stress/shm-removal
+ *    tests     unit/shm-attach, conform/shm-life
  */
 #include "ipc/shm.h"
 
@@ -65,11 +65,15 @@ static int check_existing(struct caller *c, uint32_t ix, const struct shm_reques
 }
 
 /* A removed one that still has its key loses it here: its remover had not come so far. */
-static bool find_key_locked(struct caller *c, int32_t key, uint32_t *ret_ix)
+static bool find_key_locked(struct caller *c, int32_t key, uint32_t *ret_ix, int32_t *ret_id)
 {
-	while (ids_find_key_locked(c, FAMILY_SHM, key, ret_ix)) {
-		if (!(region_object(c->base, FAMILY_SHM, *ret_ix)->mode & SEGMENT_DEST))
+	uint32_t live;
+
+	while (ids_find_key_locked(c, FAMILY_SHM, key, ret_ix, &live)) {
+		if (!(region_object(c->base, FAMILY_SHM, *ret_ix)->mode & SEGMENT_DEST)) {
+			*ret_id = (int32_t)(live - 1);
 			return true;
+		}
 		ids_drop_key_locked(c, FAMILY_SHM, *ret_ix);
 	}
 	return false;
@@ -125,8 +129,7 @@ static int create(struct caller *c, const struct shm_request *rq, int32_t *ret_i
 		rc = rlock_acquire(c, lock);
 		if (rc != OUTCOME_DONE)
 			break;
-		if (rq->key != 0 && find_key_locked(c, rq->key, &ix)) {
-			*ret_id = id_at(c, ix);
+		if (rq->key != 0 && find_key_locked(c, rq->key, &ix, ret_id)) {
 			rc = check_existing(c, ix, rq);
 			rlock_release(c, lock);
 			break;
@@ -174,11 +177,9 @@ int shm_get(struct caller *c, const struct shm_request *rq, int32_t *ret_id)
 		rc = rlock_acquire(c, ids_table_lock(FAMILY_SHM));
 		if (rc != OUTCOME_DONE)
 			return rc;
-		found = find_key_locked(c, rq->key, &ix);
-		if (found) {
-			*ret_id = id_at(c, ix);
+		found = find_key_locked(c, rq->key, &ix, ret_id);
+		if (found)
 			rc = check_existing(c, ix, rq);
-		}
 		rlock_release(c, ids_table_lock(FAMILY_SHM));
 		if (found)
 			return rc;
@@ -273,13 +274,13 @@ void shm_repair_segment(struct caller *c, uint32_t dead_ix, uint32_t ix)
 	struct segment_shm *s = shm_segment(c->base, ix);
 
 	if (s && s->intent)
-		finish_set(s, region_thread(c->base, dead_ix));
+		finish_set(s, region_known_thread(c->base, dead_ix));
 }
 
 /* Bytes that a user's locked segments count for. */
 static uint64_t locked_bytes(const unsigned char *base, uint32_t uid)
 {
-	uint32_t hi = load_acquire(&region_header(base)->table[FAMILY_SHM].hi); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
 	uint64_t sum = 0;
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
@@ -364,7 +365,7 @@ bool shm_is_doomed(const unsigned char *base, const struct segment_shm *s)
 /* Is somebody on the way to attach it? Under the segment's lock, so nobody can begin. */
 static bool is_being_attached(struct caller *c, uint32_t ix, uint32_t gen)
 {
-	uint32_t hi = load_acquire(&region_header(c->base)->proc_hi); /* REGION_P1/A */
+	uint32_t hi = region_proc_count(c->base);
 
 	for (uint32_t p = 0; p < hi; p++)
 		for (struct attach_shm *r = NULL;
@@ -403,7 +404,7 @@ int shm_destroy(struct caller *c, int32_t id, uint32_t seq)
 
 int shm_purge(struct caller *c, uint32_t thread_ix)
 {
-	struct thread_shm *t = region_thread(c->base, thread_ix);
+	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct segment_shm *s;
 	uint32_t ix;
 

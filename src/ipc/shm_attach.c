@@ -22,7 +22,7 @@
  *              named and not yet taken out by who empties a dead slot: taken out, then freed.
  *              Records of the dead: freed by the burial of the process
  *    progress  wait-free but for memory
- *    tests     unit/shm-attach, conform/shm-life
+ *    tests     unit/shm-attach, unit/shm-step, conform/shm-life
  */
 #include "ipc/shm.h"
 
@@ -101,7 +101,7 @@ static bool chain_has(const unsigned char *base, const struct proc_shm *p, uint3
 
 int shm_bury_thread(struct caller *c, uint32_t dead_ix)
 {
-	struct thread_shm *t = region_thread(c->base, dead_ix);
+	struct thread_shm *t = region_known_thread(c->base, dead_ix);
 	uint32_t ref = t->name_ref[NAME_FLY];
 
 	/* Linked, but the name had not been dropped. */
@@ -152,7 +152,7 @@ struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
 
 static struct attach_shm *free_record(struct caller *c, uint32_t *ret_total)
 {
-	struct proc_shm *p = region_proc(c->base, c->proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, c->proc_ix);
 	struct attach_shm *r = NULL;
 
 	*ret_total = 0;
@@ -197,15 +197,14 @@ uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t
 /* Statistics are single words, each whole; of two writers the later one counts. */
 static void note_attach(struct segment_shm *s, uint32_t pid, int64_t now)
 {
-	store_relaxed(&s->atime, now);
-	store_relaxed(&s->lpid, pid); /* as above */
+	store_relaxed(&s->atime, now); /* statistics */
+	store_relaxed(&s->lpid, pid);  /* statistics */
 }
 
 void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now)
 {
-	/* as in note_attach() */
-	store_relaxed(&s->dtime, now);
-	store_relaxed(&s->lpid, pid); /* as above */
+	store_relaxed(&s->dtime, now); /* statistics */
+	store_relaxed(&s->lpid, pid);  /* statistics */
 }
 
 int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_attach *ret)
@@ -224,7 +223,7 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 		rc = make_block(c, total == 0 ? FIRST_RECORDS : BLOCK_RECORDS, &block);
 		if (rc != OUTCOME_DONE)
 			return rc;
-		link_block(c, region_proc(c->base, c->proc_ix), block);
+		link_block(c, region_known_proc(c->base, c->proc_ix), block);
 		r = block->record;
 	}
 	rc = rlock_acquire(c, ids_object_lock(FAMILY_SHM, ix));

@@ -3,12 +3,9 @@
 #ifndef USYSV_PRELOAD_CANCEL_H
 #define USYSV_PRELOAD_CANCEL_H
 
-#include <stdbool.h>
+#include "client/thread.h"
 
-extern __thread bool cancel_is_asynchronous
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-
-/* Around a call, if cancel_is_asynchronous. The second may not return. */
+/* Around a call, if thread_is_async_cancel. The second may not return. */
 void cancel_hold(void);
 void cancel_release(void);
 

@@ -7,13 +7,14 @@
 
 #include <sys/syscall.h>
 
-enum syscall_class { CLASS_NONE, CLASS_SEM, CLASS_MSG, CLASS_SHM, CLASS_PROCESS, CLASS_COUNT };
+enum syscall_class { CLASS_NONE, CLASS_SEM, CLASS_MSG, CLASS_SHM, CLASS_PROCESS, CLASS_VIEW, CLASS_COUNT };
 
 entry_syscall_fn *const entry_syscall_handlers[CLASS_COUNT] = {
 	[CLASS_SEM] = entry_sem_syscall,
 	[CLASS_MSG] = entry_msg_syscall,
 	[CLASS_SHM] = entry_shm_syscall,
 	[CLASS_PROCESS] = process_syscall,
+	[CLASS_VIEW] = procview_syscall,
 };
 
 static const struct entry_name *const families[] = {
@@ -47,6 +48,14 @@ const unsigned char entry_syscall_class[ENTRY_SYSCALL_COUNT] = {
 	[SYS_shmat] = CLASS_SHM,
 	[SYS_shmdt] = CLASS_SHM,
 	[SYS_shmctl] = CLASS_SHM,
+#endif
+#ifdef SYS_open
+	[SYS_open] = CLASS_VIEW,
+	[SYS_creat] = CLASS_VIEW,
+#endif
+	[SYS_openat] = CLASS_VIEW,
+#ifdef SYS_openat2
+	[SYS_openat2] = CLASS_VIEW,
 #endif
 	[SYS_exit_group] = CLASS_PROCESS,
 	[SYS_wait4] = CLASS_PROCESS,

@@ -22,14 +22,14 @@ struct entry_name {
 /* First and last in every function of the families. */
 static inline void entry_begin(void)
 {
-	if (__builtin_expect(cancel_is_asynchronous, 0))
+	if (__builtin_expect(thread_is_async_cancel, 0))
 		cancel_hold();
 }
 
 /* Turns a result or -errno into what the C library returns. */
 static inline long entry_return(long result)
 {
-	if (__builtin_expect(cancel_is_asynchronous, 0))
+	if (__builtin_expect(thread_is_async_cancel, 0))
 		cancel_release();
 	if (__builtin_expect(result < 0 && result >= -4095, 0)) {
 		errno = (int)-result;
@@ -52,6 +52,7 @@ entry_syscall_fn entry_shm_syscall;
 
 /* Other calls that must not slip past when made through syscall(3). */
 entry_syscall_fn process_syscall;
+entry_syscall_fn procview_syscall;
 
 /* Our function of that name, if it is one of the families'; null otherwise. */
 void *entry_find(const char *name);

@@ -26,9 +26,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "client/report.h"
 #include "client/session.h"
+#include "preload/procview.h"
 #include "preload/stubs.h"
 #include "preload/symbols.h"
 
@@ -147,6 +149,23 @@ void exec_start(char *const environment[])
 		stpcpy(stpcpy(passed_directory, "USYSV_DIR="), value);
 }
 
+/* Out of the environment: what followed `prefix`; null if it was not there. */
+const char *exec_take_variable(char **environment, const char *prefix)
+{
+	char **from = environment, **to = environment;
+	const char *value = NULL;
+
+	for (; from && *from; from++) {
+		if (starts_with(*from, prefix))
+			value = *from + strlen(prefix);
+		else
+			*to++ = *from;
+	}
+	if (value)
+		*to = NULL;
+	return value;
+}
+
 /* What kind of program a file is, as far as preloading goes. */
 enum reach { REACH_YES, REACH_UNKNOWN, REACH_STATIC, REACH_SECURE, REACH_CLASS, REACH_LIBC };
 
@@ -258,7 +277,6 @@ static enum reach inspect_command(const char *file, const char *search)
 			memcpy(path + n, file, file_length + 1);
 			if (sys_call(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) == 0)
 				return inspect(AT_FDCWD, path, 0, 0);
-			n -= n > 0;
 		}
 		search += strcspn(search, ":");
 		if (!*search++)
@@ -331,9 +349,9 @@ size_t exec_scratch_bytes(char *const environment[])
 	while (environment && environment[n])
 		n++;
 	value = variable(environment, LD_PRELOAD);
-	/* Four more variables and the end; then the text of one. */
-	return (n + 6) * sizeof(char *) + sizeof(LD_PRELOAD) + (value ? strlen(value) : 0) + 1 +
-	       strlen(own_library) + 1;
+	/* Six more variables and the end; then the text of three. */
+	return (n + 8) * sizeof(char *) + PROCVIEW_HINT_BYTES + EXEC_MARK_BYTES +
+	       sizeof(LD_PRELOAD) + (value ? strlen(value) : 0) + 1 + strlen(own_library) + 1;
 }
 
 /* LD_PRELOAD with us added at the end, or taken out; null if nothing remains. */
@@ -362,13 +380,29 @@ static char *preload_text(char *text, const char *value, bool strip)
 	return text;
 }
 
+/* "USYSV_EXEC=PID": the next image of this process is to settle what this one has attached. */
+static void mark_image(char text[EXEC_MARK_BYTES])
+{
+	char digits[12];
+	long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	int n = 0;
+
+	text = stpcpy(text, EXEC_MARK);
+	do
+		digits[n++] = (char)('0' + pid % 10);
+	while ((pid /= 10) != 0);
+	while (n > 0)
+		*text++ = digits[--n];
+	*text = '\0';
+}
+
 char *const *exec_environment(char *const environment[], bool strip, void *scratch)
 {
 	const char *preload = variable(environment, LD_PRELOAD);
 	const char *region = session_region_env();
 	const char *name = variable(environment, "USYSV_NAMESPACE=");
 	bool change = strip ? preload && preloads_us(preload) : !preload || !preloads_us(preload);
-	char **out = scratch, *text;
+	char **out = scratch, *text, *views, *mark;
 	size_t n = 0, k = 0;
 
 	/* Its own choice of a namespace is not ours to name a region for. */
@@ -377,7 +411,9 @@ char *const *exec_environment(char *const environment[], bool strip, void *scrat
 		region = NULL;
 	while (environment && environment[n])
 		n++;
-	text = (char *)(out + n + 6);
+	views = (char *)(out + n + 8);
+	mark = views + PROCVIEW_HINT_BYTES;
+	text = mark + EXEC_MARK_BYTES;
 	for (size_t i = 0; i < n; i++) {
 		if (!change || !preload || environment[i] + strlen(LD_PRELOAD) != preload)
 			out[k++] = environment[i];
@@ -392,6 +428,15 @@ char *const *exec_environment(char *const environment[], bool strip, void *scrat
 		out[k++] = passed_directory;
 	if (region && !variable(environment, "USYSV_REGION="))
 		out[k++] = (char *)(uintptr_t)region;
+	if (load_relaxed(&procview_writable)) {
+		procview_hint(views);
+		if (*views)
+			out[k++] = views;
+	}
+	if (session_has_attaches()) {
+		mark_image(mark);
+		out[k++] = mark;
+	}
 	out[k] = NULL;
 	return out;
 }
@@ -413,9 +458,15 @@ static void descriptor_path(char *path, int fd)
 	*path = '\0';
 }
 
+static void leave_image(void)
+{
+	if (load_relaxed(&procview_writable))
+		(void)procview_settle_all();
+}
+
 /* An environment for this program in the caller's frame; the one given when nothing is to do. */
 #define NEW_ENVIRONMENT(environment, reach, path)                                                  \
-	(exec_is_on(environment)                                                                   \
+	(leave_image(), exec_is_on(environment)                                                    \
 		 ? exec_environment(environment, judge(environment, reach, path),                  \
 				    alloca(exec_scratch_bytes(environment)))                       \
 		 : (environment))

@@ -9,6 +9,16 @@
 /* Notes this library's path and the variables to pass on. Called once, by the constructor. */
 void exec_start(char *const environment[]);
 
+/*
+ * A variable for a new image of the same process only: the environment loses it, and the value is
+ * returned; null if it is not there.
+ */
+const char *exec_take_variable(char **environment, const char *prefix);
+
+/* Its value is the id of the process whose image had segments attached. */
+#define EXEC_MARK	"USYSV_EXEC="
+#define EXEC_MARK_BYTES 32
+
 /* Not every C library declares it. */
 int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 

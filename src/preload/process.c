@@ -18,17 +18,20 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/sys.h"
 #include "client/session.h"
 #include "client/thread.h"
 #include "preload/entry.h"
 #include "preload/exec.h"
+#include "preload/procview.h"
 #include "preload/signals.h"
 #include "preload/symbols.h"
 #include "preload/wait.h"
@@ -40,10 +43,18 @@ typedef int main_fn(int argc, char **argv, char **envp);
 static void (*loader_finish)(void);
 static bool finish_is_replaced;
 
+/* The streams of views that are open for writing: the C library would flush them later. */
+static void finish_streams(void)
+{
+	if (load_relaxed(&procview_writable))
+		(void)fflush(NULL);
+}
+
 static void finish(void)
 {
 	if (loader_finish)
 		loader_finish();
+	finish_streams();
 	session_exit();
 }
 
@@ -60,6 +71,19 @@ PUBLIC int __libc_start_main(main_fn *program, int argc, char **argv, void (*ini
 	return NEXT(__libc_start_main)(program, argc, argv, init, fini, finish, stack_end);
 }
 
+/* What the image before this one left to it. */
+static void take_over(char **environment)
+{
+	const char *views = exec_take_variable(environment, PROCVIEW_HINT);
+	const char *mark = exec_take_variable(environment, EXEC_MARK);
+	int error;
+
+	if (views)
+		procview_start(views);
+	if (mark && strtol(mark, NULL, 10) == getpid())
+		(void)session_thread(&error); /* it has said why not */
+}
+
 /* glibc hands the arguments of main() to constructors; its environ may not be set up yet. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
@@ -73,6 +97,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	if (session_attached())
 		preload_install_fault_handlers();
 	exec_start(envp);
+	take_over(envp);
 	(void)pthread_atfork(session_fork_prepare, session_fork_parent, session_fork_child);
 	/* Registered first, called last. */
 	(void)at_quick_exit(session_exit);
@@ -80,12 +105,16 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 
 __attribute__((destructor)) static void stop(void)
 {
-	if (!finish_is_replaced)
-		session_exit();
+	if (finish_is_replaced)
+		return;
+	finish_streams();
+	session_exit();
 }
 
 static void __attribute__((noreturn)) end_process(int status)
 {
+	if (load_relaxed(&procview_writable))
+		(void)procview_settle_all();
 	session_exit();
 	for (;;)
 		sys_call(SYS_exit_group, status, 0, 0, 0, 0, 0);

@@ -37,7 +37,6 @@
 #include "base/sys.h"
 #include "client/session.h"
 #include "client/usercopy.h"
-#include "preload/stubs.h"
 #include "preload/symbols.h"
 
 #define SIGNAL_LAST 64

@@ -11,8 +11,6 @@
 #include "preload/entry.h"
 #include "preload/symbols.h"
 
-__thread uint32_t vfork_depth;
-
 long stub_error(long error)
 {
 	errno = (int)error;

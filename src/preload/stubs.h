@@ -7,15 +7,6 @@
 #ifndef USYSV_PRELOAD_STUBS_H
 #define USYSV_PRELOAD_STUBS_H
 
-#include <stdint.h>
-
-/*
- * How many vfork() calls deep this thread is as a child that still runs in its parent's memory.
- * There, thread_self is null until the child itself makes a call.
- */
-extern __thread uint32_t vfork_depth
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 /* The next definitions, as the stubs jump through them. */
 extern void *stub_next_syscall, *stub_next_dlsym, *stub_next_dlvsym, *stub_next_dlopen,
 	*stub_next_dlmopen;

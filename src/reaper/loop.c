@@ -167,7 +167,7 @@ bool reaper_step(struct reaper *r, int max_wait_ms)
 /* Has every user that is left begun to die? */
 static bool only_dying(const struct reaper *r)
 {
-	uint32_t hi = load_acquire(&region_header(r->base)->proc_hi);
+	uint32_t hi = region_proc_count(r->base);
 
 	for (uint32_t i = 0; i < hi; i++) {
 		const struct proc_shm *p = region_proc(r->base, i);

@@ -155,8 +155,7 @@ int main(int argc, char **argv)
 			n--;
 		if (n + sizeof("/region") > sizeof(region))
 			return fail(path, "the path is too long");
-		memcpy(region, path, n);
-		memcpy(region + n, "/region", sizeof("/region"));
+		snprintf(region, sizeof(region), "%.*s/region", (int)n, path);
 		error = namespace_locate_path(region, &place, &why);
 	} else {
 		error = namespace_locate(NULL, &place, &why);

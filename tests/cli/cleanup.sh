@@ -26,6 +26,7 @@ reaper() {
 until_true 10 reaper
 usysvd=$(field "$name" REAPER)
 [ "$(cat "/proc/$usysvd/comm")" = usysvd ] || fail "the reaper is $(cat "/proc/$usysvd/comm")"
+# shellcheck disable=SC2046 # the words are what is wanted
 set -- $(sed 's/.*) //' "/proc/$usysvd/stat")
 [ "$4" != "$(ps -o sid= -p $$ | tr -d ' ')" ] || fail 'usysvd is in our session'
 [ "$5" = 0 ] || fail 'usysvd has a terminal'
@@ -48,17 +49,11 @@ rm -f "$work/id"
 pid=$!
 started $pid
 until_true 10 one_line "$work/id"
-name=$(ls "$root")
 kill -KILL $pid
 wait $pid 2>/dev/null
 [ -e "$root" ] || fail 'the namespace has gone with a user in it'
 exec 7>&-
-until_true 10 has_users "$name" 0
-# Whoever enters next finds no reaper and starts one.
-if [ -d "$root/$name" ]; then
-	USYSV_NAMESPACE=$name LD_PRELOAD=$(dirname "$usysv")/libusysv-preload.so \
-		"$user" get 1 >/dev/null
-fi
+# The last one who leaves sees to it that somebody removes the namespace.
 until_true 20 nothing_left
 
 # A lasting namespace.

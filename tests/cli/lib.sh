@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 # Common to the tests of the commands; read with `.`. Called as TEST USYSV USER: the usysv command
 # and the program user.c. Each test has a base directory of its own, on a tmpfs; at its end, however
 # it ends, the processes that it started are gone and the directory is removed.

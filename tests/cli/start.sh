@@ -19,6 +19,7 @@ for mode in plain subreaper threads; do
 	}
 	until_true 10 in_office
 	[ "$(cat "/proc/$reaper/comm")" = usysvd ] || fail "the reaper is $(cat "/proc/$reaper/comm")"
+	# shellcheck disable=SC2046 # the words are what is wanted
 	set -- $(sed 's/.*) //' "/proc/$reaper/stat")
 	[ "$2" != $pid ] || fail 'usysvd is a child of the program'
 	echo >&7

@@ -250,48 +250,108 @@ int engine_free(struct engine *e)
 	return bad;
 }
 
-static void copy_range(struct engine *to, const struct engine *from, uint64_t off, uint64_t bytes)
+/* Calls f for every range that is in use; until it says false. */
+typedef bool range_function(unsigned char *to, const unsigned char *from, size_t bytes);
+
+struct walk {
+	unsigned char *to;
+	const unsigned char *from;
+	range_function *f;
+	bool ended;
+};
+
+static void range(struct walk *w, uint64_t off, uint64_t bytes)
 {
-	memcpy(to->base + off, from->base + off, bytes);
+	w->ended = w->ended || (bytes && !w->f(w->to + off, w->from + off, bytes));
 }
 
-static void copy_chunks(struct engine *to, const struct engine *from, int arena)
+static void walk_chunks(struct walk *w, int arena)
 {
-	uint32_t hi = load_acquire(&region_header(from->base)->arena[arena].hi);
+	uint32_t hi = load_acquire(&region_header(w->from)->arena[arena].hi);
 	uint64_t descs = CHUNKS_OFF + (uint64_t)arena * CHUNKS_BYTES;
 
-	for (uint32_t ix = 0; ix < hi; ix++) {
-		const struct chunk_shm *ch = region_at(from->base, descs + ix * sizeof(*ch));
+	range(w, descs, hi * sizeof(struct chunk_shm));
+	for (uint32_t ix = 0; ix < hi && !w->ended; ix++) {
+		const struct chunk_shm *ch = region_at(w->from, descs + ix * sizeof(*ch));
 		uint64_t off = ARENAS_OFF + (uint64_t)arena * ARENA_BYTES +
 			       (uint64_t)ix * CHUNK_BYTES;
-		uint32_t pages = ch->class_ix >= ARENA_CLASS_INSIDE ? ~0u : ch->ready_pages;
+		/* A span's own marks say nothing; a page never written to costs a page here. */
+		uint32_t pages = ch->class_ix == ARENA_CLASS_SPAN ||
+						 ch->class_ix == ARENA_CLASS_INSIDE
+					 ? 0xffffu
+					 : ch->ready_pages;
 
 		for (; pages; pages &= pages - 1)
-			copy_range(to, from,
-				   off + (uint64_t)__builtin_ctz(pages) * PAGE_BYTES, PAGE_BYTES);
+			range(w, off + (uint64_t)__builtin_ctz(pages) * PAGE_BYTES, PAGE_BYTES);
 	}
-	copy_range(to, from, descs, hi * sizeof(struct chunk_shm));
+}
+
+static bool walk_region(unsigned char *to, const unsigned char *from, range_function *f)
+{
+	const struct header_shm *h = region_header(from);
+	struct walk w = {to, from, f, false};
+
+	range(&w, HEADER_OFF, sizeof(*h));
+	range(&w, GROUPS_OFF, (uint64_t)h->group_hi * PAGE_BYTES);
+	range(&w, PROCS_OFF, (uint64_t)h->proc_hi * sizeof(struct proc_shm));
+	range(&w, OWNERS_OFF, (uint64_t)h->group_hi * 8);
+	for (int n = 0; n < FAMILY_COUNT && !w.ended; n++) {
+		uint64_t table = TABLES_OFF + (uint64_t)n * TABLE_BYTES;
+
+		range(&w, object_off((enum family)n, 0),
+		      (uint64_t)h->table[n].hi * OBJECT_SLOT_BYTES);
+		range(&w, table, ((uint64_t)h->table[n].bucket_mask + 1) * 4);
+		range(&w, table + BITMAP_OFF, OBJECT_CAPACITY / 8);
+	}
+	for (int a = 0; a < ARENA_COUNT && !w.ended; a++)
+		walk_chunks(&w, a);
+	return !w.ended;
+}
+
+static bool copy_bytes(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return true;
+}
+
+static bool same_bytes(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	return memcmp(to, from, bytes) == 0;
+}
+
+static void zero(struct engine *e, uint64_t off, uint64_t record_bytes, uint32_t from, uint32_t end)
+{
+	if (from < end)
+		memset(e->base + off + from * record_bytes, 0, (end - from) * record_bytes);
+}
+
+/* What was in use in an older copy and is not any more must be as if it had never been. */
+static void forget_excess(struct engine *to, const struct engine *from)
+{
+	const struct header_shm *t = region_header(to->base), *f = region_header(from->base);
+
+	zero(to, PROCS_OFF, sizeof(struct proc_shm), f->proc_hi, t->proc_hi);
+	zero(to, OWNERS_OFF, 8, f->group_hi, t->group_hi);
+	zero(to, GROUPS_OFF, PAGE_BYTES, f->group_hi, t->group_hi);
+	for (int n = 0; n < FAMILY_COUNT; n++)
+		zero(to, object_off((enum family)n, 0), OBJECT_SLOT_BYTES, f->table[n].hi,
+		     t->table[n].hi);
+	for (int a = 0; a < ARENA_COUNT; a++)
+		zero(to, CHUNKS_OFF + (uint64_t)a * CHUNKS_BYTES, sizeof(struct chunk_shm),
+		     f->arena[a].hi, t->arena[a].hi);
 }
 
 void engine_copy(struct engine *to, const struct engine *from)
 {
-	const struct header_shm *h = region_header(from->base);
-
-	for (int f = 0; f < FAMILY_COUNT; f++) {
-		uint64_t table = TABLES_OFF + (uint64_t)f * TABLE_BYTES;
-
-		copy_range(to, from, table, ((uint64_t)h->table[f].bucket_mask + 1) * 4);
-		copy_range(to, from, table + BITMAP_OFF, OBJECT_CAPACITY / 8);
-		copy_range(to, from, object_off((enum family)f, 0),
-			   (uint64_t)h->table[f].hi * OBJECT_SLOT_BYTES);
-	}
-	copy_range(to, from, PROCS_OFF, (uint64_t)h->proc_hi * sizeof(struct proc_shm));
-	copy_range(to, from, OWNERS_OFF, (uint64_t)h->group_hi * 8);
-	copy_range(to, from, GROUPS_OFF, (uint64_t)h->group_hi * PAGE_BYTES);
-	for (int a = 0; a < ARENA_COUNT; a++)
-		copy_chunks(to, from, a);
-	copy_range(to, from, HEADER_OFF, sizeof(*h));
+	forget_excess(to, from);
+	walk_region(to->base, from->base, copy_bytes);
 	memcpy(to->shared, from->shared, sizeof(*to->shared));
+}
+
+bool engine_differs(const struct engine *copy, const struct engine *of)
+{
+	return copy->shared->wakes != of->shared->wakes ||
+	       !walk_region(copy->base, of->base, same_bytes);
 }
 
 /* ---- Actors ------------------------------------------------------------------------------- */
@@ -302,11 +362,16 @@ static void lock_joining(struct engine *e)
 		sched_yield();
 }
 
-static struct actor *new_actor(struct engine *e, uint32_t proc_ix, uint32_t thread_ix)
+static struct actor *new_actor(struct engine *e)
 {
 	struct actor *a = &e->actor[fetch_add(&e->actor_count, 1)];
 
 	EXPECT(a < e->actor + ENGINE_ACTORS);
+	return a;
+}
+
+static struct actor *begin(struct engine *e, struct actor *a, uint32_t proc_ix, uint32_t thread_ix)
+{
 	*a = (struct actor){.e = e, .undo_id = -1};
 	a->c = (struct caller){.base = e->base,
 			       .thread_ix = thread_ix,
@@ -318,7 +383,7 @@ static struct actor *new_actor(struct engine *e, uint32_t proc_ix, uint32_t thre
 	return a;
 }
 
-static struct actor *enter(struct engine *e, uint32_t proc_ix)
+static struct actor *enter(struct engine *e, struct actor *a, uint32_t proc_ix)
 {
 	uint32_t groups = load_acquire(&region_header(e->base)->group_hi), ix = UINT32_MAX, group;
 
@@ -338,12 +403,11 @@ static struct actor *enter(struct engine *e, uint32_t proc_ix)
 	EXPECT(ix < ENGINE_THREADS);
 	store_release(&e->shared->thread_dead[ix], 0);
 	procs_enter_thread(e->base, ix, proc_ix, ENGINE_FIRST_PID + ix);
-	return new_actor(e, proc_ix, ix);
+	return begin(e, a, proc_ix, ix);
 }
 
-struct actor *engine_join(struct engine *e)
+static struct actor *join(struct engine *e, struct actor *a)
 {
-	struct actor *a;
 	uint32_t ix;
 
 	lock_joining(e);
@@ -351,24 +415,34 @@ struct actor *engine_join(struct engine *e)
 	EXPECT(ix < ENGINE_PROCS);
 	store_release(&e->shared->proc_dead[ix], 0);
 	procs_publish(e->base, ix, ENGINE_FIRST_PID + ix, 1, 1, 0);
-	a = enter(e, ix);
+	enter(e, a, ix);
 	store_release(&e->shared->lock, 0);
 	return a;
 }
 
+struct actor *engine_join(struct engine *e)
+{
+	return join(e, new_actor(e));
+}
+
+void engine_rejoin(struct actor *a)
+{
+	join(a->e, a);
+}
+
 struct actor *engine_join_thread(struct actor *of)
 {
-	struct actor *a;
+	struct actor *a = new_actor(of->e);
 
 	lock_joining(of->e);
-	a = enter(of->e, of->c.proc_ix);
+	enter(of->e, a, of->c.proc_ix);
 	store_release(&of->e->shared->lock, 0);
 	return a;
 }
 
 struct actor *engine_twin(struct engine *e, const struct actor *of)
 {
-	struct actor *a = new_actor(e, of->c.proc_ix, of->c.thread_ix);
+	struct actor *a = begin(e, new_actor(e), of->c.proc_ix, of->c.thread_ix);
 
 	a->undo_id = of->undo_id;
 	a->undo_hint = of->undo_hint;

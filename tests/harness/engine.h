@@ -80,6 +80,8 @@ uint64_t engine_blocks(const struct engine *e);
 
 /* Makes `to` a copy of what is in use of `from`; `to` may hold an older copy. */
 void engine_copy(struct engine *to, const struct engine *from);
+/* Is `copy` no longer what engine_copy() would make of it? */
+bool engine_differs(const struct engine *copy, const struct engine *of);
 
 /* ---- Actors ------------------------------------------------------------------------------ */
 
@@ -87,6 +89,9 @@ void engine_copy(struct engine *to, const struct engine *from);
 struct actor *engine_join(struct engine *e);
 /* Another thread of the actor's process. */
 struct actor *engine_join_thread(struct actor *of);
+
+/* The dead actor's place is taken by a new process with one thread. */
+void engine_rejoin(struct actor *a);
 
 /* Death, of a thread alone or of all its process. Nothing else happens. */
 void engine_kill_thread(struct actor *a);

@@ -19,6 +19,7 @@
 #include "client/session.h"
 #include "client/thread.h"
 #include "client/usercopy.h"
+#include "client/view.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -28,6 +29,8 @@ int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 			  int (*wait)(struct thread_block *tb, struct sleep *s));
 void (*thread_cancel_gate)(bool open);
 void (*session_on_attach)(void);
+__thread uint32_t vfork_depth;
+__thread bool thread_is_async_cancel;
 
 EXPORT struct fake_counts fake_counts;
 EXPORT struct fake_counts *fake_shared = &fake_counts;
@@ -114,6 +117,52 @@ void session_leave_undo(void)
 const char *session_region_env(void)
 {
 	return attached ? "USYSV_REGION=default:/nowhere/region" : NULL;
+}
+
+bool session_has_attaches(void)
+{
+	return false;
+}
+
+/* A client without views: the kernel's files stay. */
+
+const int view_count = 0;
+
+const char *view_path(int view)
+{
+	(void)view;
+	return "";
+}
+
+void view_stat(int view, mode_t *ret_mode, uid_t *ret_uid, gid_t *ret_gid)
+{
+	(void)view;
+	*ret_mode = 0;
+	*ret_uid = 0;
+	*ret_gid = 0;
+}
+
+int view_access(int view, int mode)
+{
+	(void)view;
+	(void)mode;
+	return 0;
+}
+
+int view_text(int view, int (*put)(void *context, const char *text, size_t bytes), void *context)
+{
+	(void)view;
+	(void)put;
+	(void)context;
+	return 0;
+}
+
+int view_write(int view, const char *text, size_t bytes)
+{
+	(void)view;
+	(void)text;
+	(void)bytes;
+	return 0;
 }
 
 void thread_leave_sleep(struct thread_block *tb)
@@ -227,6 +276,35 @@ long call_msgrcv(int id, void *message, size_t bytes, long type, int flags, bool
 }
 
 long call_msgctl(int id, int cmd, void *buffer)
+{
+	(void)id;
+	(void)cmd;
+	(void)buffer;
+	return 0;
+}
+
+long call_shmget(key_t key, size_t bytes, int flags)
+{
+	(void)key;
+	(void)bytes;
+	(void)flags;
+	return 4713;
+}
+
+long call_shmat(int id, const void *address, int flags)
+{
+	(void)id;
+	(void)flags;
+	return (long)address;
+}
+
+long call_shmdt(const void *address)
+{
+	(void)address;
+	return 0;
+}
+
+long call_shmctl(int id, int cmd, void *buffer)
 {
 	(void)id;
 	(void)cmd;

@@ -106,7 +106,7 @@ static void tree_of_many_types_is_shallow(void **state)
 		EXPECT_INT(send_number(a, id, n, 4, n, 0), 0);
 	EXPECT(depth_of(a, queue_of(a, id)->root_ref) < 48);
 	for (uint32_t n = 4096; n > 0; n -= 2) {
-		struct got got;
+		struct got got = {0};
 
 		EXPECT_INT(receive(a, id, 4, n, MSGF_NOWAIT, &got), 0);
 		EXPECT_INT(got.number, n);
@@ -137,7 +137,7 @@ static void sleepers_are_found_as_by_looking(void **state)
 			for (k = 0; link && sleeper[k]->c.thread_ix != link - 1;)
 				k++;
 			if (link) {
-				struct got got;
+				struct got got = {0};
 
 				EXPECT_INT(actor_state(sleeper[k]), WAIT_GRANTED);
 				EXPECT_INT(receive_ended(sleeper[k], 64, &got), 0);
@@ -171,7 +171,7 @@ static void what_does_not_match_is_not_looked_at(void **state)
 	struct actor *a = engine_join(e);
 	int32_t id = new_queue(a);
 	uint32_t middle;
-	struct got got;
+	struct got got = {0};
 
 	EXPECT_INT(change_queue(a, id, 0, 0600, 1 << 20), 0);
 	for (uint32_t n = 0; n < 100; n++)

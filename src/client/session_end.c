@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Ends: of this process, and of others that it learns of. Who has learnt of a death must find what
+ * the dead owed settled; session.c has the rest of the session.
+ */
+#include "client/session_priv.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/futex.h"
+#include "base/ident.h"
+#include "client/attach.h"
+#include "client/office.h"
+#include "client/reaper_start.h"
+#include "client/wait.h"
+#include "core/procs.h"
+#include "core/region.h"
+#include "core/rlock.h"
+#include "ipc/repair.h"
+#include "ipc/sem.h"
+
+/* How long a call waits for another's burial of the same process: the other one may be stopped. */
+#define BURY_TRIES   200
+#define BURY_POLL_NS 5000000ll
+
+void session_exit(void)
+{
+	struct process_record *me = session.attached ? session_registered() : NULL;
+	struct thread_block *tb;
+	int error;
+
+	if (!me)
+		return;
+	tb = session_thread(&error);
+	if (!tb)
+		return;
+	/* A private namespace goes with its last process: somebody must be there to see to it. */
+	if ((region_header(session.base)->flags & REGION_PRIVATE) && !session.adopted &&
+	    !office_held(&tb->caller))
+		(void)reaper_start(&session.place);
+	section_enter(tb);
+	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+	if (session_slot_is_free(tb->caller.thread_ix)) {
+		/* Given back whole. A later call registers anew. */
+		uint64_t signals;
+
+		session_lock(&signals);
+		tb->ready = 0;
+		me->registered = false;
+		session_drop_token(me->token);
+		me->token = NULL;
+		if (vfork_depth) {
+			thread_self = NULL;
+			vfork_record_free(me);
+		}
+		session_unlock(&signals);
+	}
+}
+
+/*
+ * Buries a process and, when it is dead but somebody else is at it, waits until that is done: who
+ * has learnt of a death must find its SEM_UNDO applied.
+ */
+static void bury(struct thread_block *tb, uint32_t proc_ix)
+{
+	struct caller *c = &tb->caller;
+	struct proc_shm *p = region_proc(c->base, proc_ix);
+	uint64_t gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
+	bool dead = c->ops->is_process_dead(c, proc_ix);
+
+	for (int tries = 0; tries < BURY_TRIES; tries++) {
+		struct timespec deadline;
+		int rc;
+
+		section_enter(tb);
+		rc = repair_bury_process(c, proc_ix, time(NULL));
+		if (rc == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+		rlock_settle(c);
+		section_leave(tb);
+		if (rc == OUTCOME_BUSY)
+			continue;
+		if (!dead || load_acquire(&p->state) != PROC_LIVE || /* REG_P2/A */
+		    CLAIM_GEN(load_acquire(&p->claim)) != gen) /* REG_P1/A */
+			return;
+		deadline = wait_deadline(BURY_POLL_NS);
+		futex_wait(&p->state, PROC_LIVE, &deadline); /* woken by unclaim_process() */
+	}
+}
+
+void session_reap(pid_t pid)
+{
+	struct thread_block *tb;
+	int32_t ix;
+	int error;
+
+	if (!session.attached || pid <= 0)
+		return;
+	ix = procs_find(session.base, (uint32_t)pid, 0);
+	if (ix < 0)
+		return;
+	tb = session_thread(&error);
+	if (!tb || (uint32_t)ix == tb->caller.proc_ix)
+		return;
+	bury(tb, (uint32_t)ix);
+	attach_sweep(tb);
+}
+
+uint32_t session_visible_pid(uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_proc(session.base, proc_ix);
+
+	return p && p->pidns && p->pidns == session.pidns ? p->pid : 0;
+}
+
+void session_bury(struct thread_block *tb, uint32_t proc_ix)
+{
+	bury(tb, proc_ix);
+}
+
+/*
+ * Made by a parent that had attaches, for a child that did not come to be or died at once. The
+ * session's lock keeps other threads of this process out, the word other processes.
+ */
+static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32_t word)
+{
+	struct proc_shm *p = region_proc(session.base, ix);
+	uint32_t mine = PROC_WORD(PROC_RESERVED, tb->caller.pid);
+	uint64_t signals;
+
+	session_lock(&signals);
+	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
+		section_enter(tb);
+		while (repair_bury_reserved(&tb->caller, ix) == OUTCOME_BUSY)
+			wait_busy_in_section(tb);
+		rlock_settle(&tb->caller);
+		section_leave(tb);
+		procs_unreserve(session.base, ix, mine);
+	}
+	session_unlock(&signals);
+}
+
+/* Slots reserved by who is gone without having used them. */
+static void free_reserved(struct thread_block *tb)
+{
+	uint32_t hi = region_proc_count(session.base);
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		uint32_t word = load_acquire(&region_proc(session.base, ix)->state); /* REG_P2/A */
+
+		if (PROC_STATE(word) != PROC_RESERVED || !session_token_is_free(ix))
+			continue;
+		if (load_acquire(&region_proc(session.base, ix)->attach_ref)) /* SHM_A1/A */
+			free_reserved_for_child(tb, ix, word);
+		else if (ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
+			procs_unreserve(session.base, ix, word);
+	}
+}
+
+void session_sweep(void)
+{
+	struct thread_block *tb;
+	bool busy = true;
+	int error;
+
+	if (!session.attached)
+		return;
+	tb = session_thread(&error);
+	if (!tb)
+		return;
+	free_reserved(tb);
+	section_enter(tb);
+	for (int tries = 0; busy && tries < 1000; tries++) {
+		repair_sweep(&tb->caller, time(NULL), true, &busy);
+		if (busy)
+			wait_busy_in_section(tb);
+	}
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+	attach_sweep(tb);
+}
+
+void session_leave_undo(void)
+{
+	struct thread_block *tb;
+	int error;
+
+	if (!session_registered() || ident_threads(session_pid()) != 1)
+		return;
+	tb = session_thread(&error);
+	if (!tb)
+		return;
+	section_enter(tb);
+	while (sem_undo_exit(&tb->caller, tb->caller.proc_ix, time(NULL), false) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+}

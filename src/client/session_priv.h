@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the session share: session.c (attaching, registering, fork), session_end.c. */
+#ifndef USYSV_CLIENT_SESSION_PRIV_H
+#define USYSV_CLIENT_SESSION_PRIV_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+#include "client/namespace.h"
+#include "client/session.h"
+#include "client/vfork.h"
+
+#define NO_SLOT UINT32_MAX
+
+struct session_state {
+	uint32_t lock;
+	bool attached;
+	bool failed; /* the reason has been reported */
+	int error;
+	bool adopted; /* by session_adopt(): another process looks after the namespace */
+	struct namespace_place place;
+	unsigned char *base;
+	dev_t dev;
+	ino_t ino;
+	uint32_t pidns;
+	uint32_t flags;
+	uid_t owner; /* of the region's file */
+	bool announce; /* session_on_attach() is due, in a process with signal handlers of its own */
+	struct process_record process;
+	/* a slot whose token this process has, to register in: made by the parent before the fork,
+	 * by itself before it gave up the right to open the file, or left by session_exit() */
+	uint32_t own_ix;
+	void *own_token;
+	/* the same for the child of a fork in progress */
+	uint32_t child_ix;
+	void *child_token;
+	char region_env[PATH_MAX + NAMESPACE_NAME_MAX + 16];
+};
+extern struct session_state session;
+
+/* Card SESSION_P1 is in session.c. All signals are blocked between the two. */
+void session_lock(uint64_t *signals);
+void session_unlock(const uint64_t *signals);
+
+pid_t session_pid(void);
+
+/* The record of the calling process, if it is registered; else null. */
+struct process_record *session_registered(void);
+
+/* Is the token of this process slot free, so that its image is gone? */
+bool session_token_is_free(uint32_t proc_ix);
+
+void session_drop_token(void *token);
+
+bool session_slot_is_free(uint32_t thread_ix);
+
+#endif

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: MIT
+/*
+ * Views of /proc as descriptors.
+ *
+ * Who opens one gets a memory file with the text of that moment, at the number that the kernel's file
+ * would have had. What is written to it must change the namespace at once, and bad values must be
+ * refused. The C library's streams write by calls of its own that nobody can stand in front of, and
+ * shells open, dup and exec before somebody writes. So the file itself remembers: one that was opened
+ * for writing only is empty until somebody writes, and a settled one has a modification time of 0. The
+ * hooks (write, fflush, fclose, close, exec, exit: procview_calls.c) ask whether a descriptor's file
+ * is a view's, by its inode, and has been written to; then its contents are the write. Descriptors
+ * need not be followed that way, neither over dup nor fork. A new image is told by its environment.
+ *
+ * Processes that never open a view for writing pay for one look at procview_writable.
+ *
+ * As with the kernel, only what is written at the beginning of the file counts: a write behind that
+ * leaves a hole where the first, taken away, has been.
+ */
+#include "preload/procview.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/memfd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/sys.h"
+#include "preload/symbols.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+#define FILES	     16  /* that are open at a time, of one process */
+#define DESCRIPTORS  64  /* that are looked at when all are */
+
+uint32_t procview_writable;
+
+/* Files that were opened for writing, the youngest over the oldest. */
+static struct file {
+	uint64_t inode; /* 0: none */
+	int view;
+} files[FILES];
+static uint32_t file_count;
+static dev_t files_dev; /* of all memory files */
+
+/* ---- Paths -------------------------------------------------------------------------------- */
+
+static bool same_path(const char *path, const char *view)
+{
+	for (;;) {
+		while (path[0] == '/' && (path[1] == '/' || (path[1] == '.' && path[2] == '/')))
+			path += path[1] == '/' ? 1 : 2;
+		if (*path != *view)
+			return false;
+		if (!*path)
+			return true;
+		path++;
+		view++;
+	}
+}
+
+static int find_absolute(const char *path)
+{
+	for (int v = 0; v < view_count; v++)
+		if (same_path(path, view_path(v)))
+			return v;
+	return VIEW_NONE;
+}
+
+/* The end of a view's path, behind a slash? Then the rest is where it must be relative to. */
+static bool may_be_relative(const char *path, size_t length)
+{
+	for (int v = 0; v < view_count; v++) {
+		const char *view = view_path(v);
+		size_t n = strlen(view);
+
+		if (length < n && view[n - length - 1] == '/' &&
+		    memcmp(view + n - length, path, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void descriptor_path(char *path, const char *name, int fd)
+{
+	char digits[12];
+	int k = 0;
+
+	path = stpcpy(path, name);
+	do
+		digits[k++] = (char)('0' + fd % 10);
+	while ((fd /= 10) != 0);
+	while (k > 0)
+		*path++ = digits[--k];
+	*path = '\0';
+}
+
+static int find_relative(int dirfd, const char *path)
+{
+	char link[40] = "/proc/self/cwd", whole[PATH_MAX];
+	size_t length;
+	long n;
+
+	while (path[0] == '.' && path[1] == '/')
+		path += 2;
+	length = strlen(path);
+	if (!may_be_relative(path, length))
+		return VIEW_NONE;
+	if (dirfd != AT_FDCWD) {
+		if (dirfd < 0)
+			return VIEW_NONE;
+		descriptor_path(link, "/proc/self/fd/", dirfd);
+	}
+	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)whole, sizeof(whole), 0, 0);
+	if (n <= 0 || (size_t)n + length + 2 > sizeof(whole))
+		return VIEW_NONE;
+	whole[n] = '/';
+	memcpy(whole + n + 1, path, length + 1);
+	return find_absolute(whole);
+}
+
+int procview_find(int dirfd, const char *path)
+{
+	switch (path[0]) {
+	case '/':
+		/* "/proc", or slashes and dots before it */
+		return path[1] == 'p' || path[1] == '/' || path[1] == '.' ? find_absolute(path)
+									  : VIEW_NONE;
+	case '.':
+	case 'k':
+	case 'm':
+	case 's':
+		return find_relative(dirfd, path);
+	default:
+		return VIEW_NONE;
+	}
+}
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+static void remember(uint64_t inode, int view)
+{
+	struct file *f = &files[__atomic_fetch_add(&file_count, 1, __ATOMIC_RELAXED) % FILES];
+
+	f->view = view;
+	store_release(&f->inode, inode);
+	store_release(&procview_writable, 1);
+}
+
+/* The view whose file, opened for writing, this is; VIEW_NONE. */
+static int view_of(const struct stat *st)
+{
+	if (st->st_dev != files_dev)
+		return VIEW_NONE;
+	for (unsigned i = 0; i < FILES; i++)
+		if (load_acquire(&files[i].inode) == st->st_ino)
+			return files[i].view;
+	return VIEW_NONE;
+}
+
+static bool get_stat(int fd, struct stat *ret)
+{
+	return sys_call(SYS_fstat, fd, (long)ret, 0, 0, 0, 0) == 0;
+}
+
+bool procview_is(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && get_stat(fd, &st) && view_of(&st) != VIEW_NONE;
+}
+
+struct position {
+	long fd;
+	long at;
+};
+
+static int put_text(void *context, const char *text, size_t bytes)
+{
+	struct position *p = context;
+
+	while (bytes > 0) {
+		long n = sys_call(SYS_pwrite64, p->fd, (long)text, (long)bytes, p->at, 0, 0);
+
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		p->at += n;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Nothing is left to take: a modification time of 0. */
+static void mark_settled(long fd)
+{
+	struct timespec times[2] = {{0, 0}, {0, 0}};
+
+	sys_call(SYS_utimensat, fd, 0, (long)times, 0, 0, 0);
+}
+
+static bool is_settled(const struct stat *st)
+{
+	return st->st_size == 0 || (st->st_mtim.tv_sec == 0 && st->st_mtim.tv_nsec == 0);
+}
+
+static long memory_file(int view)
+{
+	const char *name = strrchr(view_path(view), '/') + 1;
+	long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
+
+	if (fd == -EINVAL)
+		fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0, 0, 0, 0);
+	return fd;
+}
+
+/* The file of fd anew, with a position and an access mode of its own. */
+static long reopen(long fd, int flags)
+{
+	char path[40];
+
+	descriptor_path(path, "/proc/self/fd/", (int)fd);
+	return sys_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
+}
+
+/* Puts `fd` in the place of `to` and closes it; flags: O_CLOEXEC or not. */
+static long move(long fd, long to, int flags)
+{
+	long rc = sys_call(SYS_dup3, fd, to, flags & O_CLOEXEC, 0, 0, 0);
+
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return rc;
+}
+
+static long refusal(int view, int flags)
+{
+	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+		return -EEXIST;
+	if (flags & O_DIRECTORY)
+		return -ENOTDIR;
+	return (flags & O_ACCMODE) == O_RDONLY ? 0 : view_access(view, W_OK);
+}
+
+/* The file is made; its descriptor is `memory`. Returns one of the right kind. */
+static long finish(int view, long memory, int flags)
+{
+	struct position start = {.fd = memory};
+	int access = flags & O_ACCMODE;
+	struct stat st;
+	long fd;
+
+	if (access != O_WRONLY) {
+		long rc = view_text(view, put_text, &start);
+
+		if (rc < 0)
+			return rc;
+	}
+	if (access != O_RDONLY) {
+		if (!get_stat((int)memory, &st))
+			return -EIO;
+		files_dev = st.st_dev;
+		remember(st.st_ino, view);
+		mark_settled(memory);
+	}
+	fd = reopen(memory, access | O_CLOEXEC | (flags & O_NONBLOCK));
+	/* Without /proc: what there is. */
+	if (fd < 0)
+		fd = sys_call(SYS_fcntl, memory, F_DUPFD_CLOEXEC, 0, 0, 0, 0);
+	if (fd >= 0)
+		sys_call(SYS_fchmod, memory, access == O_RDONLY ? 0444 : 0644, 0, 0, 0, 0);
+	return fd;
+}
+
+long procview_open(int view, int flags, long real)
+{
+	long rc = refusal(view, flags), memory = -1, fd;
+
+	if (rc == 0) {
+		memory = memory_file(view);
+		rc = memory < 0 ? memory : 0;
+	}
+	if (rc == 0) {
+		fd = finish(view, memory, flags);
+		rc = fd < 0 ? fd : move(fd, real >= 0 ? real : memory, flags);
+	}
+	if (memory >= 0 && rc != memory)
+		sys_call(SYS_close, memory, 0, 0, 0, 0, 0);
+	if (real >= 0 && rc != real)
+		sys_call(SYS_close, real, 0, 0, 0, 0, 0);
+	return rc;
+}
+
+/* ---- Writes ------------------------------------------------------------------------------- */
+
+static long read_back(int fd, char *text, long bytes)
+{
+	long n = sys_call(SYS_pread64, fd, (long)text, bytes, 0, 0, 0), again;
+
+	if (n != -EBADF)
+		return n;
+	again = reopen(fd, O_RDONLY | O_CLOEXEC);
+	if (again < 0)
+		return again;
+	n = sys_call(SYS_pread64, again, (long)text, bytes, 0, 0, 0);
+	sys_call(SYS_close, again, 0, 0, 0, 0, 0);
+	return n;
+}
+
+static long take(int view, int fd, const struct stat *st)
+{
+	struct position start = {.fd = fd};
+	bool is_write_only = (sys_call(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0) & O_ACCMODE) == O_WRONLY;
+	long at = sys_call(SYS_lseek, fd, 0, SEEK_CUR, 0, 0, 0), n = st->st_size, rc;
+	char text[VIEW_WRITE_MAX];
+
+	/* Old text lies behind what was written. */
+	if (!is_write_only && at > 0 && at < n)
+		n = at;
+	n = read_back(fd, text, n < VIEW_WRITE_MAX ? n : VIEW_WRITE_MAX);
+	if (n <= 0)
+		return n;
+	rc = text[0] ? view_write(view, text, (size_t)n) : 0;
+	sys_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0);
+	if (!is_write_only)
+		(void)view_text(view, put_text, &start);
+	mark_settled(fd);
+	if (rc < 0)
+		sys_call(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
+	return rc;
+}
+
+long procview_settle(int fd)
+{
+	struct stat st;
+	int view;
+
+	if (fd < 0 || !get_stat(fd, &st))
+		return 0;
+	view = view_of(&st);
+	return view == VIEW_NONE || is_settled(&st) ? 0 : take(view, fd, &st);
+}
+
+long procview_settle_all(void)
+{
+	long first = 0;
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		long rc = procview_settle(fd);
+
+		if (first == 0)
+			first = rc;
+	}
+	return first;
+}
+
+/* ---- exec --------------------------------------------------------------------------------- */
+
+static char *put_decimal(char *to, uint64_t n)
+{
+	char digits[24];
+	int k = 0;
+
+	do
+		digits[k++] = (char)('0' + n % 10);
+	while ((n /= 10) != 0);
+	while (k > 0)
+		*to++ = digits[--k];
+	return to;
+}
+
+static const char *get_decimal(const char *from, uint64_t *ret)
+{
+	*ret = 0;
+	while (*from >= '0' && *from <= '9')
+		*ret = *ret * 10 + (uint64_t)(*from++ - '0');
+	return from;
+}
+
+/* DEVICE, then VIEW:INODE of each file that is still open, whatever its descriptors will be. */
+void procview_hint(char text[PROCVIEW_HINT_BYTES])
+{
+	bool seen[FILES] = {false}, any = false;
+	char *end = put_decimal(stpcpy(text, PROCVIEW_HINT), files_dev);
+
+	for (int fd = 0; fd < DESCRIPTORS; fd++) {
+		struct stat st;
+
+		if (!get_stat(fd, &st) || st.st_dev != files_dev)
+			continue;
+		for (unsigned i = 0; i < FILES; i++) {
+			if (seen[i] || load_acquire(&files[i].inode) != st.st_ino)
+				continue;
+			seen[i] = any = true;
+			*end++ = ',';
+			end = put_decimal(end, (uint64_t)files[i].view);
+			*end++ = ':';
+			end = put_decimal(end, st.st_ino);
+		}
+	}
+	*end = '\0';
+	if (!any)
+		*text = '\0';
+}
+
+void procview_start(const char *hint)
+{
+	uint64_t n, inode;
+
+	hint = get_decimal(hint, &n);
+	files_dev = (dev_t)n;
+	while (*hint == ',') {
+		hint = get_decimal(hint + 1, &n);
+		if (*hint != ':')
+			return;
+		hint = get_decimal(hint + 1, &inode);
+		if (n < (uint64_t)view_count && inode)
+			remember(inode, (int)n);
+	}
+}
