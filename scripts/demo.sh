@@ -62,8 +62,30 @@ title "2. Two processes hand a ball to each other by semaphores"
 title "3. A process dies holding a semaphore"
 "$usysv" run -- perl scripts/demo.pl dead || fail "it stayed taken"
 
+title "4. fakeroot-sysv builds a Debian package with owners it could not give: two message queues and a"
+echo "   semaphore between its library, in every program, and its daemon"
+if command -v fakeroot-sysv >/dev/null && command -v dpkg-deb >/dev/null; then
+	mkdir -p "$work/pkg/DEBIAN" "$work/pkg/var/lib/demo"
+	printf 'Package: demo\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@localhost>\nDescription: demo\n' \
+		>"$work/pkg/DEBIAN/control"
+	echo data >"$work/pkg/var/lib/demo/data"
+	cat >"$work/build.sh" <<-'B'
+		set -e
+		chown -R 0:0 pkg
+		chown 33:33 pkg/var/lib/demo/data
+		dpkg-deb -b pkg demo.deb >/dev/null
+	B
+	(cd "$work" && "$usysv" run -- fakeroot-sysv sh build.sh) || fail "fakeroot failed"
+	dpkg-deb --fsys-tarfile "$work/demo.deb" | tar --numeric-owner -tvf - >"$work/list"
+	sed 's/^/   in the package: /' "$work/list"
+	grep -q '33/33.*var/lib/demo/data' "$work/list" || fail "the owner did not get into the package"
+	stat -c '   outside fakeroot data belongs to %u/%g' "$work/pkg/var/lib/demo/data"
+else
+	echo "   (needs the packages fakeroot and dpkg)"
+fi
+
 if command -v stress-ng >/dev/null; then
-	title "4. stress-ng, verifying: usysv run -- stress-ng --sem-sysv 2 --verify"
+	title "5. stress-ng, verifying: usysv run -- stress-ng --sem-sysv 2 --verify"
 	"$usysv" run -- stress-ng --temp-path "$work" --verify --metrics-brief --timeout 20s \
 		--sem-sysv 2 --sem-sysv-ops 20000 >"$work/stress" 2>&1 ||
 		fail "stress-ng failed: $(cat "$work/stress")"

@@ -16,10 +16,10 @@ try=
 
 declare -A sets=(
 	[build]='gcc libc6-dev make meson ninja-build pkg-config libsmartcols-dev scdoc'
-	[demo]='perl python3 python3-sysv-ipc util-linux procps'
+	[demo]='perl python3 python3-sysv-ipc util-linux procps fakeroot dpkg tar'
 	[check]='clang clang-tidy clang-format shellcheck python3 perl git libcmocka-dev util-linux
 		procps gdb perl-modules-5.36 python3-sysv-ipc php8.2-cli apache2-bin stress-ng rt-tests
-		fakeroot dpkg tar strace'
+		fakeroot dpkg tar strace spin busybox'
 )
 
 wanted=()

@@ -188,7 +188,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 /* The segment whose file a mapping is of. */
 static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
 {
-	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM);
 
 	if (v->dev != attach_file_device())
 		return NULL;
@@ -471,7 +471,7 @@ static bool creator_is_gone(const struct segment_shm *s)
 void attach_sweep(struct thread_block *tb)
 {
 	struct caller *c = &tb->caller;
-	uint32_t hi = region_object_count(c->base, FAMILY_SHM); /* REGION_P1/A */
+	uint32_t hi = region_object_count(c->base, FAMILY_SHM);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		const struct segment_shm *s = shm_segment(c->base, ix);

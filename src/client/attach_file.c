@@ -439,7 +439,7 @@ static uint64_t free_bytes(void)
 
 bool attach_file_has_room(const unsigned char *base, uint64_t bytes)
 {
-	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM);
 	uint64_t room = free_bytes();
 	uint64_t most = 0;
 

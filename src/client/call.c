@@ -14,7 +14,8 @@ int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 void (*thread_cancel_gate)(bool open);
 __thread bool thread_is_async_cancel;
 
-/* ---- Which family the thread's waiter, or its removed object, is of --------------------------- */
+/* ---- Which family the thread's waiter, or its removed object, is of ---------------------------
+ */
 
 static int leave(struct caller *c, bool *ret_left)
 {
@@ -22,8 +23,8 @@ static int leave(struct caller *c, bool *ret_left)
 						    : sem_leave(c, ret_left);
 }
 
-/* The sleep ended with a result: the call's last part, if it has one, is done at once, for a handler
- * that is about to run may never return to it. */
+/* The sleep ended with a result: the call's last part, if it has one, is done at once, for a
+ * handler that is about to run may never return to it. */
 static int result(struct thread_block *tb, struct sleep *s)
 {
 	struct caller *c = &tb->caller;

@@ -27,7 +27,8 @@ static inline void call_enter(struct thread_block *tb)
 /* As call_again(), for the answers that are not simply the end. */
 bool call_again_slow(struct thread_block *tb, int rc);
 
-/* Leaves the section with an answer. True: the call starts over, after waiting for what was busy. */
+/* Leaves the section with an answer. True: the call starts over, after waiting for what was busy.
+ */
 static inline bool call_again(struct thread_block *tb, int rc)
 {
 	if (__builtin_expect(rc > 0 || rc == -ENOTRECOVERABLE || tb->caller.owed, 0))

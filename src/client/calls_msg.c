@@ -142,9 +142,9 @@ long call_msgrcv(int id, void *message, size_t bytes, long type, int flags, bool
 		rq.now = time(NULL);
 		rc = msg_receive(&tb->caller, &rq);
 		if (rc == OUTCOME_SLEEP) {
-			struct receive r = {{.cancellable = may_be_cancelled(cancellable),
-					     .finish = finish},
-					    &rq};
+			struct receive r = {
+				{.cancellable = may_be_cancelled(cancellable), .finish = finish},
+				&rq};
 
 			call_sleeps(tb, &r.sleep);
 			slept = true;

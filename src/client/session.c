@@ -423,7 +423,7 @@ bool session_slot_is_free(uint32_t thread_ix)
 /* A free slot in the process's groups, else in a new group. */
 static int find_thread_slot(uint32_t proc_ix, uint32_t *ret_ix)
 {
-	uint32_t groups = region_group_count(session.base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(session.base);
 	uint32_t group;
 	int rc;
 

@@ -85,7 +85,7 @@ static void bury(struct thread_block *tb, uint32_t proc_ix)
 		if (rc == OUTCOME_BUSY)
 			continue;
 		if (!dead || load_acquire(&p->state) != PROC_LIVE || /* REG_P2/A */
-		    CLAIM_GEN(load_acquire(&p->claim)) != gen) /* REG_P1/A */
+		    CLAIM_GEN(load_acquire(&p->claim)) != gen)       /* REG_P1/A */
 			return;
 		deadline = wait_deadline(BURY_POLL_NS);
 		futex_wait(&p->state, PROC_LIVE, &deadline); /* woken by unclaim_process() */

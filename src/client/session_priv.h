@@ -24,8 +24,9 @@ struct session_state {
 	ino_t ino;
 	uint32_t pidns;
 	uint32_t flags;
-	uid_t owner; /* of the region's file */
-	bool announce; /* session_on_attach() is due, in a process with signal handlers of its own */
+	uid_t owner;   /* of the region's file */
+	bool announce; /* session_on_attach() is due, in a process with signal handlers of its own
+			*/
 	struct process_record process;
 	/* a slot whose token this process has, to register in: made by the parent before the fork,
 	 * by itself before it gave up the right to open the file, or left by session_exit() */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * Records of vfork children. One belongs to the thread that called vfork() and to how deep it is:
- * while the child runs, nobody else runs on that stack. A child that exits gives its record back; one
- * that execs cannot, for its parent goes on at that very moment: then the next child in the same
- * place finds a record with another process's id and takes it over, with what is left to unmap.
+ * while the child runs, nobody else runs on that stack. A child that exits gives its record back;
+ * one that execs cannot, for its parent goes on at that very moment: then the next child in the
+ * same place finds a record with another process's id and takes it over, with what is left to
+ * unmap.
  */
 #include "client/vfork.h"
 
@@ -18,8 +19,7 @@
 
 #define RECORDS 64
 
-__thread uint32_t vfork_depth
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+__thread uint32_t vfork_depth __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static struct process_record records[RECORDS];
 

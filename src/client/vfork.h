@@ -22,7 +22,7 @@ struct process_record {
 	void *token; /* the mapping that holds the byte lock */
 	/* of a vfork child */
 	struct thread_block *block; /* of its only thread; null: none */
-	const void *thread;	    /* whose child it is; null: a free record */
+	const void *thread;         /* whose child it is; null: a free record */
 	uint32_t depth;
 };
 

@@ -30,13 +30,14 @@ void view_stat(int view, mode_t *ret_mode, uid_t *ret_uid, gid_t *ret_gid);
 /* access(2), for the effective ids: 0, or -EACCES. mode: R_OK | W_OK | X_OK. */
 int view_access(int view, int mode);
 
-/* Hands the present text over in pieces, until put() returns less than 0, which is returned then. */
+/* Hands the present text over in pieces, until put() returns less than 0, which is returned then.
+ */
 int view_text(int view, int (*put)(void *context, const char *text, size_t bytes), void *context);
 
 /*
- * Takes what was written to the file at its beginning: the namespace (created if need be) has the new
- * values when this returns. 0, or what the kernel says: -EINVAL, -ERANGE, -EPERM; -EIO for what is no
- * limit; or why there is no namespace. As with the kernel, values before a bad one count.
+ * Takes what was written to the file at its beginning: the namespace (created if need be) has the
+ * new values when this returns. 0, or what the kernel says: -EINVAL, -ERANGE, -EPERM; -EIO for what
+ * is no limit; or why there is no namespace. As with the kernel, values before a bad one count.
  */
 int view_write(int view, const char *text, size_t bytes);
 

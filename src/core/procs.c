@@ -12,8 +12,8 @@
  *              group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
- *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group taken, no thread in it: its
- *              owner's burial gives it back
+ *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group
+ *              taken, no thread in it: its owner's burial gives it back
  *    progress  lock-free
  *    tests     unit/procs
  */

@@ -52,11 +52,43 @@ static rlock_shm *lock_at(const struct caller *c, uint64_t off)
 	return (rlock_shm *)region_at(c->base, off);
 }
 
-/* Where locks can be: header, process slots, object slots. From the region, so not trusted. */
+/* Is off one of `count` locks that lie `stride` bytes apart, the first at `first`? */
+static bool is_among(uint64_t off, uint64_t first, uint64_t stride, uint64_t count)
+{
+	return off >= first && (off - first) % stride == 0 && (off - first) / stride < count;
+}
+
+/* Is there a lock? The offset comes from the region, so it is not trusted. */
 static bool is_lock_off(uint64_t off)
 {
-	return off % 4 == 0 && (off < KIB(64) || (off >= PROCS_OFF && off < OWNERS_OFF) ||
-				(off >= OBJECTS_OFF && off < GROUPS_OFF));
+	const uint64_t arenas = offsetof(struct header_shm, arena), size = sizeof(struct arena_shm);
+
+	return is_among(off, offsetof(struct header_shm, table) + offsetof(struct table_shm, lock),
+			sizeof(struct table_shm), FAMILY_COUNT) ||
+	       is_among(off, arenas + offsetof(struct arena_shm, lock), size, ARENA_COUNT) ||
+	       (off >= arenas && (off - arenas) / size < ARENA_COUNT &&
+		is_among((off - arenas) % size, offsetof(struct arena_shm, pool),
+			 sizeof(struct pool_shm), ARENA_POOLS)) ||
+	       is_among(off, PROCS_OFF + offsetof(struct proc_shm, undo_lock),
+			sizeof(struct proc_shm), PROC_CAPACITY) ||
+	       is_among(off, OBJECTS_OFF + offsetof(struct object_shm, lock), OBJECT_SLOT_BYTES,
+			FAMILY_COUNT * OBJECTS_BYTES / OBJECT_SLOT_BYTES);
+}
+
+/*
+ * Does the word stand for a thread that does not exist, so that it will never change? The slot's
+ * claim is read on both sides of the word: with one and the same even generation nobody can have had
+ * the slot meanwhile.
+ */
+bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *word, uint32_t seen)
+{
+	struct thread_shm *t = region_thread(c->base, owner_ix);
+	uint64_t claim = t ? load_acquire(&t->claim) : 0; /* REG_P1/A */
+
+	if (CLAIM_GEN(claim) & 1)
+		return false;
+	return load_acquire(word) == seen && /* RLOCK_P1/A or SEM_W1/A */
+	       (!t || load_acquire(&t->claim) == claim); /* REG_P1/A */
 }
 
 int rlock_acquire(struct caller *c, uint64_t off)
@@ -92,7 +124,7 @@ int rlock_acquire(struct caller *c, uint64_t off)
 		c->busy = (struct busy){off, seen, owner, BUSY_LOCK};
 		if (!c->owed)
 			store_crash(&self->held, 0);
-		return OUTCOME_BUSY;
+		return rlock_is_orphan(c, owner - 1, word, seen) ? -ENOTRECOVERABLE : OUTCOME_BUSY;
 	}
 }
 

@@ -37,7 +37,7 @@ static const char *const family_name[FAMILY_COUNT] = {"msg", "sem", "shm"};
 
 void check_each_thread(struct check *k, check_thread_visitor *f, void *context)
 {
-	uint32_t groups = region_group_count(k->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(k->base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t n = 0; n < GROUP_THREADS; n++) {
@@ -163,7 +163,7 @@ static bool could_run(const struct sem_view *v, const struct semop_shm *ops, uin
 
 static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_t *ret_complex)
 {
-	uint32_t groups = region_group_count(k->base), n = 0; /* REGION_P1/A */
+	uint32_t groups = region_group_count(k->base), n = 0;
 	struct caller c = {.base = (unsigned char *)(uintptr_t)k->base};
 
 	*ret_complex = 0;
@@ -173,6 +173,7 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 			struct thread_shm *t = region_thread(k->base, ix);
 			uint32_t state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
 			const struct semop_shm *ops;
+			uint32_t named;
 
 			if ((state != WAIT_WAITING && state != WAIT_ASLEEP) ||
 			    t->family != FAMILY_SEM || t->object_ix != v->ix)
@@ -184,12 +185,15 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 			n++;
 			*ret_complex += t->nsops > 1;
 			ops = sem_request_ops(&c, t);
-			if (could_run(v, ops, t->nsops))
+			named = sem_request_count(&c, v, t);
+			if (named != t->nsops)
+				check_bad(k, "thread %u sleeps on sem id %d with a request that names what is "
+					  "not there", ix, v->id);
+			if (could_run(v, ops, named))
 				check_bad(k, "thread %u sleeps on sem id %d although it could run", ix,
 				    v->id);
-			for (uint32_t s = 0; s < t->nsops; s++)
-				if (ops[s].num < v->nsems &&
-				    !(load_acquire(&view_word(v, ops[s].num)->word) & SEM_SLOW)) /* SEM_W1/A */
+			for (uint32_t s = 0; s < named; s++)
+				if (!(load_acquire(&view_word(v, ops[s].num)->word) & SEM_SLOW)) /* SEM_W1/A */
 					check_bad(k, "sem id %d semaphore %u: waited for, but not SLOW",
 					    v->id, ops[s].num);
 		}
@@ -326,8 +330,6 @@ static void name_thread_blocks(struct check *k, struct thread_shm *t, uint32_t i
 
 static void check_blocks(struct check *k)
 {
-	struct header_shm *h = region_header(k->base);
-
 	check_each_thread(k, name_thread_blocks, NULL);
 	check_attaches(k);
 	for (uint32_t p = 0; p < region_proc_count(k->base); p++) {

@@ -59,14 +59,16 @@ static void check_chain(struct check *k, const struct msg_view *v)
 {
 	struct queue_shm *q = v->q;
 	uint32_t ref = q->head_ref, prev = 0, count = 0, asked = 0;
+	uint32_t bound = msg_chain_bound(k->base);
 	uint64_t bytes = 0;
 
 	while (ref) {
 		struct msg_shm *m = msg_at(k->base, ref);
 		uint64_t capacity = arena_capacity(k->base, ref);
 
-		if (!m || capacity < sizeof(*m) || count++ > q->count) {
-			check_bad(k, "msg id %d: its chain of messages is broken at %#x", v->id, ref);
+		if (!m || capacity < sizeof(*m) || count++ > q->count || count > bound) {
+			check_bad(k, "msg id %d: its chain of messages is broken at %#x", v->id,
+				  ref);
 			return;
 		}
 		if (m->bytes > capacity - sizeof(*m))
@@ -74,8 +76,10 @@ static void check_chain(struct check *k, const struct msg_view *v)
 		if (m->tree.key < 1)
 			check_bad(k, "msg id %d: message %#x has type %lld", v->id, ref,
 				  (long long)m->tree.key);
-		if (m->prev_ref != prev)
+		if (m->prev_ref != prev) {
 			check_bad(k, "msg id %d: message %#x is not linked back", v->id, ref);
+			return;
+		}
 		bytes += m->bytes;
 		prev = ref;
 		ref = m->next_ref;
@@ -104,13 +108,15 @@ static void check_sleeper(struct check *k, const struct msg_view *v, struct thre
 			check_bad(k, "thread %u sleeps on msg id %d although its message fits", ix,
 				  v->id);
 		if (!t->msg_block_ref || t->name_ref[NAME_POCKET] != t->msg_block_ref)
-			check_bad(k, "thread %u sleeps on msg id %d without its message", ix, v->id);
+			check_bad(k, "thread %u sleeps on msg id %d without its message", ix,
+				  v->id);
 		return;
 	}
 	if (t->name_ref[NAME_FLY])
 		check_bad(k, "thread %u sleeps on msg id %d with a message", ix, v->id);
 	if (msg_scan_find(&c, q, (enum msg_kind)t->msg_kind, t->msg.key))
-		check_bad(k, "thread %u sleeps on msg id %d although there is a message", ix, v->id);
+		check_bad(k, "thread %u sleeps on msg id %d although there is a message", ix,
+			  v->id);
 }
 
 static uint32_t check_list(struct check *k, const struct msg_view *v, uint32_t head, uint32_t tail,
@@ -163,7 +169,7 @@ static void check_caches(struct check *k, const struct msg_view *v)
 	for (uint32_t i = 0; i < QUEUE_CACHES; i++) {
 		uint32_t ref = v->q->cache_ref[i], n = 0;
 
-		while (ref && n <= v->q->cache_count[i] && msg_at(k->base, ref)) {
+		while (ref && n <= QUEUE_CACHE_MOST && msg_at(k->base, ref)) {
 			n++;
 			ref = msg_at(k->base, ref)->next_ref;
 		}
@@ -196,11 +202,12 @@ void check_queue(struct check *k, uint32_t ix)
 void check_queue_blocks(struct check *k, uint32_t ix)
 {
 	const struct queue_shm *q = region_queue(k->base, ix);
-	uint32_t n = 0;
+	uint32_t n = 0, bound = msg_chain_bound(k->base);
 
 	if (!load_acquire(&q->object.live)) /* ID_P1/A */
 		return;
-	for (uint32_t ref = q->head_ref; ref && n++ <= q->count && msg_at(k->base, ref);
+	for (uint32_t ref = q->head_ref;
+	     ref && n++ <= q->count && n <= bound && msg_at(k->base, ref);
 	     ref = msg_at(k->base, ref)->next_ref)
 		check_name(k, ref, "msg slot", ix);
 	for (uint32_t i = 0; i < QUEUE_CACHES; i++) {

@@ -106,7 +106,8 @@ int msg_get(struct caller *c, int32_t key, uint32_t flags, int64_t now, int32_t 
 	if (key != 0 && ids_find_key(c->base, FAMILY_MSG, key, &ix, &live)) {
 		int rc = check_existing(c, ix, flags);
 
-		if (load_acquire(&region_object(c->base, FAMILY_MSG, ix)->live) == live) { /* ID_P1/A */
+		if (load_acquire(&region_object(c->base, FAMILY_MSG, ix)->live) ==
+		    live) { /* ID_P1/A */
 			*ret_id = (int32_t)(live - 1);
 			return rc;
 		}
@@ -123,8 +124,8 @@ int msg_stat(struct caller *c, int32_t id, bool by_index, bool any, struct msg_s
 	int rc;
 
 	if (by_index) {
-		struct object_shm *o = region_object(c->base, FAMILY_MSG,
-						     (uint32_t)id & (OBJECT_CAPACITY - 1));
+		struct object_shm *o =
+			region_object(c->base, FAMILY_MSG, (uint32_t)id & (OBJECT_CAPACITY - 1));
 		uint32_t live = o ? load_acquire(&o->live) : 0; /* ID_P1/A */
 
 		if (!live)
@@ -208,19 +209,21 @@ int msg_remove(struct caller *c, int32_t id)
 }
 
 /* One block of the chain that begins at *head, by way of a name. */
-static int purge_one(struct caller *c, uint32_t thread_ix, uint32_t *head)
+static int purge_one(struct caller *c, uint32_t thread_ix, uint32_t *head, uint32_t *left)
 {
 	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct msg_shm *m = msg_at(c->base, *head);
 
-	store_crash(&t->name_ref[NAME_FLY], *head); /* MSG_B1 */
-	store_crash(head, m ? m->next_ref : 0);	    /* MSG_B1 */
+	store_crash(&t->name_ref[NAME_FLY], *head);      /* MSG_B1 */
+	store_crash(head, m && *left ? m->next_ref : 0); /* MSG_B1 */
+	*left -= *left > 0;                              /* a chain that bites its tail ends, too */
 	return arena_give_of(c, thread_ix, NAME_FLY);
 }
 
 int msg_purge(struct caller *c, uint32_t thread_ix)
 {
 	struct thread_shm *t = region_known_thread(c->base, thread_ix);
+	uint32_t left = msg_chain_bound(c->base);
 	struct queue_shm *q;
 	int rc;
 
@@ -233,16 +236,16 @@ int msg_purge(struct caller *c, uint32_t thread_ix)
 	}
 	rc = arena_give_of(c, thread_ix, NAME_FLY);
 	while (rc == OUTCOME_DONE && q->head_ref)
-		rc = purge_one(c, thread_ix, &q->head_ref);
+		rc = purge_one(c, thread_ix, &q->head_ref, &left);
 	for (uint32_t k = 0; k < QUEUE_CACHES; k++)
 		while (rc == OUTCOME_DONE && q->cache_ref[k])
-			rc = purge_one(c, thread_ix, &q->cache_ref[k]);
+			rc = purge_one(c, thread_ix, &q->cache_ref[k], &left);
 	return rc == OUTCOME_DONE ? ids_forget(c, FAMILY_MSG, thread_ix, t->op_ix, 0) : rc;
 }
 
 void msg_totals(const unsigned char *base, uint64_t *ret_count, uint64_t *ret_bytes)
 {
-	uint32_t hi = region_object_count(base, FAMILY_MSG); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_MSG);
 
 	*ret_count = *ret_bytes = 0;
 	for (uint32_t ix = 0; ix < hi; ix++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Message queues: what msgget, msgsnd, msgrcv and msgctl mean. The engine side: it never sleeps, and
- * user memory is touched through the caller's copy functions only, with no lock held. Results:
+ * Message queues: what msgget, msgsnd, msgrcv and msgctl mean. The engine side: it never sleeps,
+ * and user memory is touched through the caller's copy functions only, with no lock held. Results:
  * OUTCOME_DONE, OUTCOME_BUSY (wait on c->busy, then start over from the beginning), OUTCOME_SLEEP
  * (send and receive), or -errno as the manual pages have it; -ENOTRECOVERABLE for a damaged
  * region; -EINTR when the call comes from a handler that interrupted a call of the same thread on

@@ -55,7 +55,8 @@ int msg_fill_pocket(struct caller *c, uint64_t bytes)
 	}
 	self->pocket_bytes = 0;
 	rc = arena_take(c, ARENA_GENERAL, NAME_POCKET, wanted);
-	if (rc == -ENOMEM) /* one that could not be made real may still be named; if not now, later */
+	if (rc ==
+	    -ENOMEM) /* one that could not be made real may still be named; if not now, later */
 		(void)arena_give(c, NAME_POCKET);
 	if (rc != OUTCOME_DONE)
 		return rc;
@@ -115,7 +116,7 @@ void msg_cache_put(struct caller *c, struct queue_shm *q)
 		return;
 	m->capacity = self->pocket_bytes;
 	m->next_ref = q->cache_ref[k];
-	store_crash(&q->cache_ref[k], ref);	      /* MSG_B1 commit */
+	store_crash(&q->cache_ref[k], ref);           /* MSG_B1 commit */
 	store_crash(&self->name_ref[NAME_POCKET], 0); /* MSG_B1 */
 	q->cache_count[k]++;
 }
@@ -134,7 +135,7 @@ void msg_cache_get(struct caller *c, struct queue_shm *q, uint32_t capacity)
 	real = arena_capacity(c->base, ref);
 	self->pocket_bytes = real > UINT32_MAX ? 0 : (uint32_t)real;
 	store_crash(&self->name_ref[NAME_POCKET], ref); /* MSG_B1 */
-	store_crash(&q->cache_ref[k], m->next_ref);	/* MSG_B1 commit */
+	store_crash(&q->cache_ref[k], m->next_ref);     /* MSG_B1 commit */
 	q->cache_count[k]--;
 }
 

@@ -11,11 +11,11 @@
 #include "core/layout.h"
 
 enum msg_kind {
-	MSG_KIND_ANY,	/* the oldest */
-	MSG_KIND_EXACT, /* the oldest of this type */
-	MSG_KIND_OTHER, /* the oldest of another type (MSG_EXCEPT) */
-	MSG_KIND_UP_TO, /* of the lowest type up to this one, the oldest */
-	MSG_KIND_COPY,	/* not indexed: the n-th */
+	MSG_KIND_ANY,    /* the oldest */
+	MSG_KIND_EXACT,  /* the oldest of this type */
+	MSG_KIND_OTHER,  /* the oldest of another type (MSG_EXCEPT) */
+	MSG_KIND_UP_TO,  /* of the lowest type up to this one, the oldest */
+	MSG_KIND_COPY,   /* not indexed: the n-th */
 	MSG_KIND_SENDER, /* a waiter that sends */
 };
 

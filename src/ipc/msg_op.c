@@ -189,6 +189,8 @@ static int copy_message(struct caller *c, const struct msg_view *v,
 
 	if (n < 0 || (uint64_t)n >= v->q->count)
 		return -ENOMSG;
+	if (n >= msg_chain_bound(c->base))
+		return -ENOTRECOVERABLE;
 	while ((m = ref ? msg_at(c->base, ref) : NULL) && n-- > 0)
 		ref = m->next_ref;
 	if (!m || !to)
@@ -197,7 +199,7 @@ static int copy_message(struct caller *c, const struct msg_view *v,
 		return -E2BIG;
 	if (m->bytes > room)
 		return -EINVAL;
-	if (m->bytes > arena_capacity(c->base, ref) - sizeof(*m))
+	if (sizeof(*m) + (uint64_t)m->bytes > arena_capacity(c->base, ref))
 		return -ENOTRECOVERABLE;
 	to->tree.key = m->tree.key;
 	to->bytes = m->bytes;

@@ -16,8 +16,7 @@ static inline struct queue_shm *region_queue(const unsigned char *base, uint32_t
 static inline struct msg_shm *msg_at(const unsigned char *base, uint32_t ref)
 {
 	uint64_t inside = (uint64_t)ref * REF_UNIT - ARENAS_OFF;
-	uint64_t end = (uint64_t)load_acquire(&region_header(base)->arena[ARENA_GENERAL].hi) *
-		       CHUNK_BYTES; /* ARENA_P1/A */
+	uint64_t end = (uint64_t)region_chunk_count(base, ARENA_GENERAL) * CHUNK_BYTES;
 
 	if (inside >= end)
 		return NULL;
@@ -42,8 +41,11 @@ struct msg_wakes {
 	uint32_t thread_ix[30];
 };
 
-/* More steps than a chain of any queue can have: damage ends here. */
-#define MSG_CHAIN_BOUND (1u << 28)
+/* As many blocks as there can be: a chain that is longer is damaged. */
+static inline uint32_t msg_chain_bound(const unsigned char *base)
+{
+	return region_chunk_count(base, ARENA_GENERAL) * CHUNK_BLOCKS;
+}
 
 /* ---- msg_queue.c: all but the first need the queue's lock, held by c or by the dead thread in
  * whose name c acts; `actor` is that thread ---- */
@@ -85,7 +87,8 @@ void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *ac
  * the receivers checked: those of before the change who may no longer read are told so. */
 void msg_apply_set(struct queue_shm *q, const struct thread_shm *actor);
 void msg_check_receivers(struct caller *c, const struct msg_view *v, struct msg_wakes *wakes);
-/* The queue is gone (live is 0): everybody is told, and the actor's op becomes PURGE. Repeatable. */
+/* The queue is gone (live is 0): everybody is told, and the actor's op becomes PURGE. Repeatable.
+ */
 void msg_apply_removal(struct caller *c, const struct msg_view *v, struct thread_shm *actor,
 		       struct msg_wakes *wakes);
 

@@ -86,7 +86,8 @@ void msg_unlock(struct caller *c, const struct msg_view *v, struct msg_wakes *wa
 	struct thread_shm *self = region_self(c);
 
 	if (wakes->count)
-		store_crash(&self->msg_owes_wake, v->ix + 1); /* MSG_P1: paid below, or by recovery */
+		store_crash(&self->msg_owes_wake,
+			    v->ix + 1); /* MSG_P1: paid below, or by recovery */
 	rlock_release(c, ids_object_lock(FAMILY_MSG, v->ix));
 	if (!wakes->count)
 		return;
@@ -323,7 +324,7 @@ int msg_deliver(struct caller *c, const struct msg_view *v, struct thread_shm *a
 		actor->op_waiter_tid = t->tid;
 		store_crash(&actor->op_waiter_link, link);
 		store_crash(&t->name_ref[NAME_FLY], actor->op_block_ref); /* MSG_B1 */
-		end_sleep(c, v->q, link - 1, WAIT_GRANTED, 0, wakes); /* MSG_L1 commit */
+		end_sleep(c, v->q, link - 1, WAIT_GRANTED, 0, wakes);     /* MSG_L1 commit */
 	} else {
 		msg_append(c, v->q, actor->op_block_ref);
 	}
@@ -383,7 +384,8 @@ void msg_admit(struct caller *c, const struct msg_view *v, struct thread_shm *ac
 			actor->op_pid = t->pid;
 			actor->op_time = now;
 			actor->op_sender_link = at + 1;
-			actor->op_sender_request = WAIT_REQUEST(load_relaxed(&t->st)); /* as in tell() */
+			actor->op_sender_request =
+				WAIT_REQUEST(load_relaxed(&t->st)); /* as in tell() */
 			actor->op_forward = 0;
 			if (msg_deliver(c, v, actor, OP_ADMIT, wakes) != OUTCOME_DONE)
 				return;
@@ -439,15 +441,15 @@ void msg_each_waiter(struct caller *c, const struct msg_view *v,
 			       void *context),
 		     void *context)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			struct thread_shm *t = region_thread(c->base, g * GROUP_SPAN + k);
 			uint32_t st = t ? load_acquire(&t->st) : 0; /* MSG_P1/A */
 
-			if (msg_is_queued(st) && t->family == FAMILY_MSG &&
-			    t->object_ix == v->ix && t->object_gen == v->q->object.gen)
+			if (msg_is_queued(st) && t->family == FAMILY_MSG && t->object_ix == v->ix &&
+			    t->object_gen == v->q->object.gen)
 				f(c, v, g * GROUP_SPAN + k, context);
 		}
 }
@@ -509,7 +511,8 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 			store_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */
 		free_waiter(t);
 		/* A queue that is gone has told all its waiters; gone it is only when damaged. */
-		if (load_acquire(&v.q->object.live) && v.q->object.gen == t->object_gen) /* ID_P1/A */
+		if (load_acquire(&v.q->object.live) &&
+		    v.q->object.gen == t->object_gen) /* ID_P1/A */
 			msg_delist(c, v.q, thread_ix);
 		msg_end(region_self(c));
 	}
@@ -533,11 +536,11 @@ static void wake_told_one(struct thread_shm *t, uint32_t ix)
 
 void msg_wake_told(struct caller *c, uint32_t ix)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++)
-			wake_told_one(region_thread(c->base, g * GROUP_SPAN + k), ix);
+			wake_told_one(region_known_thread(c->base, g * GROUP_SPAN + k), ix);
 }
 
 int msg_bury_thread(struct caller *c, uint32_t dead_ix)

@@ -12,14 +12,14 @@
 /* Rebuilds what is derived from the chain. True: the block is in it. */
 static bool rebuild_chain(struct caller *c, struct queue_shm *q, uint32_t block_ref)
 {
-	uint32_t ref = q->head_ref, prev = 0, steps = 0;
+	uint32_t ref = q->head_ref, prev = 0, steps = 0, bound = msg_chain_bound(c->base);
 	struct msg_shm *m;
 	bool seen = false;
 
 	msg_index_reset(q);
 	q->tail_ref = q->count = 0;
 	q->bytes = 0;
-	while (ref && steps++ < MSG_CHAIN_BOUND && (m = msg_at(c->base, ref))) {
+	while (ref && steps++ < bound && (m = msg_at(c->base, ref))) {
 		seen |= ref == block_ref;
 		m->prev_ref = prev;
 		q->tail_ref = prev = ref;
@@ -47,8 +47,7 @@ static uint32_t merge_chains(struct caller *c, uint32_t a, uint32_t b)
 	uint32_t first = 0, *at = &first;
 
 	while (a && b) {
-		uint32_t *take =
-			link_thread(c, a)->arrival <= link_thread(c, b)->arrival ? &a : &b;
+		uint32_t *take = link_thread(c, a)->arrival <= link_thread(c, b)->arrival ? &a : &b;
 		struct thread_shm *t = link_thread(c, *take);
 
 		*at = *take;

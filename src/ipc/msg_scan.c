@@ -7,10 +7,10 @@
 
 uint32_t msg_scan_find(struct caller *c, struct queue_shm *q, enum msg_kind kind, int64_t type)
 {
-	uint32_t ref = q->head_ref, found = 0, steps = 0;
+	uint32_t ref = q->head_ref, found = 0, steps = 0, bound = msg_chain_bound(c->base);
 	struct msg_shm *m;
 
-	for (; ref && steps++ < MSG_CHAIN_BOUND && (m = msg_at(c->base, ref)); ref = m->next_ref) {
+	for (; ref && steps++ < bound && (m = msg_at(c->base, ref)); ref = m->next_ref) {
 		if (!msg_kind_matches(kind, type, m->tree.key))
 			continue;
 		found = ref;
@@ -23,10 +23,11 @@ uint32_t msg_scan_find(struct caller *c, struct queue_shm *q, enum msg_kind kind
 
 uint32_t msg_scan_match(struct caller *c, struct queue_shm *q, int64_t type)
 {
+	uint32_t threads = region_group_count(c->base) * GROUP_THREADS;
 	uint32_t link = q->receiver_head_link, steps = 0;
 	struct thread_shm *t;
 
-	for (; (t = link_thread(c, link)) && steps++ < THREAD_CAPACITY; link = t->next_link)
+	for (; (t = link_thread(c, link)) && steps++ < threads; link = t->next_link)
 		if (msg_kind_matches((enum msg_kind)t->msg_kind, t->msg.key, type))
 			return link;
 	return 0;

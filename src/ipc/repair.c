@@ -222,7 +222,7 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, bool p
 		uint32_t ix = group * GROUP_SPAN + k;
 		int rc;
 
-		if (!(CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1)) /* REG_P1/A */
+		if (!(CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1)) /* REG_P1/A */
 			continue;
 		rc = bury_thread(c, ix, patient, 0);
 		if (rc == OUTCOME_BUSY + 1)
@@ -242,7 +242,7 @@ static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 	for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 		uint32_t ix = group * GROUP_SPAN + k;
 
-		if ((CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+		if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
 		    !c->ops->is_dead(c, ix, false))
 			store_relaxed(&p->first_thread_link, ix + 1); /* a hint */
 	}
@@ -251,7 +251,7 @@ static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 /* Buries the dead threads of a process; true when none is left. */
 static bool clear_groups(struct caller *c, uint32_t proc_ix, bool patient, int *ret_busy)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 	bool empty = true;
 
 	for (uint32_t g = 0; g < groups; g++) {
@@ -266,7 +266,7 @@ static bool clear_groups(struct caller *c, uint32_t proc_ix, bool patient, int *
 
 static void give_groups_back(struct caller *c, uint32_t proc_ix)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 	int busy = 0;
 
 	for (uint32_t g = 0; g < groups; g++)
@@ -348,12 +348,12 @@ int repair_exit_process(struct caller *c, int64_t now)
 	 * SEM_UNDO as Linux has it. Their records stay theirs until they are gone. */
 	store_relaxed(&p->flags, p->flags | PROC_EXITING); /* ours; others take it as a hint */
 	alone = true;
-	for (uint32_t g = 0; g < region_group_count(c->base); g++) /* REGION_P1/A */
+	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(c->base, c->proc_ix, g);
 		     k++)
 			if (g * GROUP_SPAN + k != c->thread_ix &&
 			    (CLAIM_GEN(load_acquire(
-				     &region_thread(c->base, g * GROUP_SPAN + k)->claim)) &
+				     &region_known_thread(c->base, g * GROUP_SPAN + k)->claim)) &
 			     1)) /* REG_P1/A */
 				alone &= bury_thread(c, g * GROUP_SPAN + k, false, 0) == 1;
 	store_crash(&self->victim_proc_link, c->proc_ix + 1);
@@ -371,7 +371,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 	}
 	rlock_settle(c);
 	store_release(&self->claim, CLAIM_WORD(CLAIM_GEN(self->claim) + 1, 0, 0)); /* REG_P1/R */
-	for (uint32_t g = 0; g < region_group_count(c->base); g++) /* REGION_P1/A */
+	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		if (procs_owns_group(c->base, c->proc_ix, g)) {
 			uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
 
@@ -383,7 +383,6 @@ int repair_exit_process(struct caller *c, int64_t now)
 
 uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy)
 {
-	struct header_shm *h = region_header(c->base);
 	uint32_t groups = region_group_count(c->base), procs = region_proc_count(c->base);
 	uint32_t users = 0;
 	int busy = 0;
@@ -406,7 +405,7 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			uint32_t ix = g * GROUP_SPAN + k;
 
-			if ((CLAIM_GEN(load_acquire(&region_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+			if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
 			    c->ops->is_dead(c, ix, false)) {
 				busy |= repair_bury_process(c, proc_ix, now) == OUTCOME_BUSY;
 				break;
@@ -414,7 +413,7 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 		}
 	}
 	for (uint32_t ix = 0; ix < procs; ix++) {
-		struct proc_shm *p = region_proc(c->base, ix);
+		struct proc_shm *p = region_known_proc(c->base, ix);
 
 		if (load_acquire(&p->state) != PROC_LIVE || ix == c->proc_ix) /* REG_P2/A */
 			continue;

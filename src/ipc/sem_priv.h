@@ -8,6 +8,7 @@
 
 #define SEMOP_NOWAIT 04000  /* IPC_NOWAIT */
 #define SEMOP_UNDO   010000 /* SEM_UNDO */
+#define SEM_NUM_COUNT 65536u /* numbers that an operation can name */
 #define SEM_ADJ_MIN  (-32768)
 #define SEM_ADJ_MAX  32767
 
@@ -70,6 +71,8 @@ void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind
 		uint32_t thread_ix, int32_t result, struct sem_wakes *wakes);
 enum list { LIST_NONE, LIST_SEM_ALTER, LIST_SEM_ZERO, LIST_ALTER, LIST_CONST };
 struct thread_shm *sem_link_thread(struct caller *c, uint32_t link);
+/* No list of the set is longer, unless it is damaged. */
+uint32_t sem_list_bound(struct caller *c, const struct sem_view *v);
 /* The operations of a queued request, cut to those that lie in the set (damage aside, all). */
 uint32_t sem_request_count(struct caller *c, const struct sem_view *v, const struct thread_shm *t);
 /* Puts a waiting request into the list it belongs in. */

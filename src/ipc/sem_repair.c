@@ -16,10 +16,10 @@
 static int count_list(struct caller *c, const struct sem_view *v, uint32_t link, uint32_t num,
 		      bool zero)
 {
-	uint32_t steps = 0;
+	uint32_t steps = 0, bound = sem_list_bound(c, v);
 	int count = 0;
 
-	while (link && steps++ <= v->set->waiting) {
+	while (link && steps++ <= bound) {
 		struct thread_shm *t = sem_link_thread(c, link);
 		const struct semop_shm *op;
 
@@ -61,11 +61,11 @@ static void wake_told_one(struct thread_shm *t, uint32_t set_ix)
 
 void sem_wake_told(struct caller *c, uint32_t set_ix)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++)
-			wake_told_one(region_thread(c->base, g * GROUP_SPAN + k), set_ix);
+			wake_told_one(region_known_thread(c->base, g * GROUP_SPAN + k), set_ix);
 }
 
 /* Links threads by next_link into `*chain`; sorted by arrival afterwards. */

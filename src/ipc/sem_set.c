@@ -169,6 +169,13 @@ static struct ends ends_of(struct caller *c, const struct sem_view *v, enum list
 	}
 }
 
+uint32_t sem_list_bound(struct caller *c, const struct sem_view *v)
+{
+	uint32_t threads = region_group_count(c->base) * GROUP_THREADS;
+
+	return v->set->waiting < threads ? v->set->waiting : threads;
+}
+
 struct thread_shm *sem_link_thread(struct caller *c, uint32_t link)
 {
 	return link ? region_thread(c->base, link - 1) : NULL;
@@ -212,11 +219,11 @@ static void merge(struct caller *c, const struct sem_view *v)
 		struct thread_shm *first = sem_link_thread(c, side[num].alter_head);
 		struct thread_shm *last = sem_link_thread(c, side[num].alter_tail);
 		struct thread_shm *old = sem_link_thread(c, v->set->alter_head);
-		uint32_t steps = 0;
+		uint32_t steps = 0, bound = sem_list_bound(c, v);
 
 		if (!first || !last)
 			continue;
-		for (struct thread_shm *t = first; t && steps++ < v->set->waiting;
+		for (struct thread_shm *t = first; t && steps++ < bound;
 		     t = sem_link_thread(c, t->next_link))
 			t->listed = LIST_ALTER;
 		last->next_link = v->set->alter_head;
@@ -232,10 +239,10 @@ static void merge(struct caller *c, const struct sem_view *v)
 /* The last of several operations has left: each altering request back to its semaphore. */
 void sem_unmerge(struct caller *c, const struct sem_view *v)
 {
-	uint32_t link = v->set->alter_head, steps = 0;
+	uint32_t link = v->set->alter_head, steps = 0, bound = sem_list_bound(c, v);
 
 	v->set->alter_head = v->set->alter_tail = 0;
-	while (link && steps++ <= v->set->waiting) {
+	while (link && steps++ <= bound && sem_side(c, v)) {
 		struct thread_shm *t = sem_link_thread(c, link);
 		uint32_t next;
 
@@ -426,22 +433,27 @@ static void tell(struct thread_shm *t, uint32_t thread_ix, uint32_t request, enu
 		wakes->thread_ix[wakes->count++] = thread_ix;
 }
 
+/* Does a thread, whose state word is st, wait for this set? */
+static bool is_queued(const struct sem_view *v, const struct thread_shm *t, uint32_t st)
+{
+	return (WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP) &&
+	       t->family == FAMILY_SEM && t->object_ix == v->ix && t->object_gen == v->gen;
+}
+
 /* Calls f for every queued request of the set, however the lists may look. */
 void sem_each_waiter(struct caller *c, const struct sem_view *v,
 			void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,
 				  uint32_t thread_ix, struct sem_wakes *wakes),
 			struct sem_wakes *wakes)
 {
-	uint32_t groups = region_group_count(c->base); /* REGION_P1/A */
+	uint32_t groups = region_group_count(c->base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			struct thread_shm *t = region_thread(c->base, g * GROUP_SPAN + k);
 			uint32_t st = t ? load_acquire(&t->st) : 0; /* SEM_P2/A */
 
-			if ((WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP) &&
-			    t->family == FAMILY_SEM && t->object_ix == v->ix &&
-			    t->object_gen == v->gen)
+			if (t && is_queued(v, t, st))
 				f(c, v, t, g * GROUP_SPAN + k, wakes);
 		}
 }
@@ -481,9 +493,7 @@ static void apply_grant(struct caller *c, const struct sem_view *v, struct sem_w
 	struct set_shm *set = v->set;
 	struct thread_shm *t = region_thread(c->base, set->intent_thread);
 	uint32_t st = t ? load_acquire(&t->st) : 0; /* SEM_P2/A */
-	bool ours = t && WAIT_REQUEST(st) == set->intent_request && t->family == FAMILY_SEM &&
-		    t->object_ix == v->ix && t->object_gen == v->gen &&
-		    (WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP);
+	bool ours = t && WAIT_REQUEST(st) == set->intent_request && is_queued(v, t, st);
 
 	if (!ours)
 		return; /* told already: then all of it was done */
@@ -577,8 +587,8 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 	uint32_t n = sem_request_count(c, v, t);
 	int rc;
 
-	if (sem_is_gone(c, t, thread_ix))
-		return 1;
+	if (sem_is_gone(c, t, thread_ix) || !is_queued(v, t, load_acquire(&t->st))) /* SEM_P2/A */
+		return 1; /* the second: by damage only, but then a grant would take nobody out */
 	*complex = n > 1;
 	rc = sem_evaluate(c, v, t);
 	if (rc > 0)
@@ -602,7 +612,7 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 static bool serve_zero_list(struct caller *c, const struct sem_view *v, struct ends e,
 			    struct sem_wakes *wakes)
 {
-	uint32_t link = *e.head, steps = 0, bound = v->set->waiting;
+	uint32_t link = *e.head, steps = 0, bound = sem_list_bound(c, v);
 	bool performed = false, complex;
 
 	while (link && steps++ <= bound) {
@@ -648,7 +658,7 @@ static void serve_alter_list(struct caller *c, const struct sem_view *v, bool co
 			     struct sem_wakes *wakes)
 {
 	struct ends e = ends_of(c, v, common ? LIST_ALTER : LIST_SEM_ALTER, num);
-	uint32_t link = *e.head, steps = 0, bound = v->set->waiting;
+	uint32_t link = *e.head, steps = 0, bound = sem_list_bound(c, v);
 
 	while (link && steps++ <= bound) {
 		struct thread_shm *t = sem_link_thread(c, link);
@@ -669,7 +679,7 @@ static void serve_alter_list(struct caller *c, const struct sem_view *v, bool co
 			if (v->set->alter_head || complex) {
 				next = *e.head;
 				steps = 0;
-				bound = v->set->waiting;
+				bound = sem_list_bound(c, v);
 			}
 		}
 		link = next;

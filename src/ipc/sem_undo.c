@@ -407,7 +407,7 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 
 int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_records)
 {
-	struct proc_shm *proc = region_proc(c->base, proc_ix);
+	struct proc_shm *proc = region_known_proc(c->base, proc_ix);
 	struct thread_shm *self = region_self(c);
 	uint32_t ref;
 	int rc;
@@ -417,10 +417,10 @@ int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_rec
 		if (rc != OUTCOME_DONE)
 			return rc;
 	}
-	while (free_records && proc->undo_ref) {
+	for (uint32_t n = 0; free_records && proc->undo_ref; n++) {
 		struct undo_shm *u = record_at(c, proc->undo_ref);
 
-		if (!u) {
+		if (!u || n > OBJECT_CAPACITY * 2) { /* damage */
 			proc->undo_ref = 0;
 			break;
 		}

@@ -67,7 +67,7 @@ static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct 
 	ret->stride = load_relaxed(&set->stride);
 	bytes = (uint64_t)ret->nsems * ret->stride;
 	ret->words = region_block(c->base, load_relaxed(&set->words_ref), bytes);
-	if (!ret->words || (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
+	if (!ret->words || ret->nsems > SEM_NUM_COUNT || (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
 	    ret->words < c->base + ARENAS_OFF + ARENA_SEM * ARENA_BYTES || ret->gen == 0)
 		return -ENOTRECOVERABLE;
 	return 0;
@@ -130,7 +130,8 @@ int sem_word_busy(struct caller *c, struct sem_shm *s, uint64_t seen)
 	}
 	c->busy = (struct busy){region_off(c->base, low_half(s)), (uint32_t)seen, holder + 1,
 				BUSY_WORD};
-	return OUTCOME_BUSY;
+	return rlock_is_orphan(c, holder, low_half(s), (uint32_t)seen) ? -ENOTRECOVERABLE
+								       : OUTCOME_BUSY;
 }
 
 bool sem_announce(struct caller *c)
@@ -245,7 +246,9 @@ static void let_go(struct caller *c, struct thread_shm *t, uint32_t thread_ix)
 			continue;
 		if (committed) {
 			struct undo_shm *u =
-				e->undo_ref ? region_block(c->base, e->undo_ref, sizeof(*u)) : NULL;
+				e->undo_ref ? region_block(c->base, e->undo_ref,
+							   sizeof(*u) + (e->undo_ix + 1ull) * 2)
+					    : NULL;
 
 			if (u && e->undo_ix < u->capacity)
 				u->adj[e->undo_ix] = e->adj;

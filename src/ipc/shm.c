@@ -280,7 +280,7 @@ void shm_repair_segment(struct caller *c, uint32_t dead_ix, uint32_t ix)
 /* Bytes that a user's locked segments count for. */
 static uint64_t locked_bytes(const unsigned char *base, uint32_t uid)
 {
-	uint32_t hi = region_object_count(base, FAMILY_SHM); /* REGION_P1/A */
+	uint32_t hi = region_object_count(base, FAMILY_SHM);
 	uint64_t sum = 0;
 
 	for (uint32_t ix = 0; ix < hi; ix++) {

@@ -35,7 +35,7 @@
 
 #define FIRST_RECORDS	7u /* of a process's first block: 256 bytes */
 #define BLOCK_RECORDS	127u
-#define BLOCKS_BOUND	(1u << 16)
+#define BLOCKS_BOUND	4096u
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
 
@@ -49,7 +49,7 @@ static struct attach_block_shm *block_at(const unsigned char *base, uint32_t ref
 {
 	struct attach_block_shm *b = ref ? region_block(base, ref, sizeof(*b)) : NULL;
 
-	return b && region_block(base, ref, block_bytes(b->capacity)) ? b : NULL;
+	return b && block_bytes(b->capacity) <= arena_capacity(base, ref) ? b : NULL;
 }
 
 /* A block of zeroed records, named FLY. */
@@ -112,6 +112,25 @@ int shm_bury_thread(struct caller *c, uint32_t dead_ix)
 
 /* ---- Records ----------------------------------------------------------------------------- */
 
+/* Does a block share memory with one of the first n of the chain? Then a walk would not end. */
+static bool overlaps(const unsigned char *base, const struct proc_shm *p, uint32_t n,
+		     const struct attach_block_shm *b)
+{
+	uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+
+	for (; ref && n > 0; n--) {
+		const struct attach_block_shm *other = block_at(base, ref);
+
+		if (!other)
+			return true;
+		if (b->record < other->record + other->capacity &&
+		    other->record < b->record + b->capacity)
+			return true;
+		ref = other->next_ref;
+	}
+	return false;
+}
+
 /*
  * The record after `from` in the chain, whatever its state. The walk starts at the head, for blocks
  * do not know their slot: chains are short.
@@ -127,7 +146,7 @@ static struct attach_shm *record_after(const unsigned char *base, const struct p
 		if (!b)
 			return NULL;
 		if (!from && b->capacity)
-			return b->record;
+			return overlaps(base, p, n, b) ? NULL : b->record;
 		if (from >= b->record && from < b->record + b->capacity) {
 			if (from + 1 < b->record + b->capacity)
 				return b->record + (from - b->record) + 1;
@@ -318,7 +337,7 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 		     bool free_blocks)
 {
 	struct thread_shm *self = region_self(c);
-	struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	struct attach_shm *r = NULL;
 	uint32_t ref;
 	int rc;
@@ -330,10 +349,10 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 			shm_note_detach(s, pid, now);
 		store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
 	}
-	while (free_blocks && (ref = load_acquire(&p->attach_ref)) != 0) { /* SHM_A1/A */
+	for (uint32_t n = 0; free_blocks && (ref = load_acquire(&p->attach_ref)) != 0; n++) { /* SHM_A1/A */
 		struct attach_block_shm *b = block_at(c->base, ref);
 
-		if (!b) {
+		if (!b || n > BLOCKS_BOUND) {
 			store_release(&p->attach_ref, 0); /* SHM_A1/R: damage */
 			break;
 		}

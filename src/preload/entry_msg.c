@@ -38,9 +38,8 @@ static int cancellable(struct thread_block *tb, struct sleep *s,
 
 static void gate(bool open)
 {
-	(void)NEXT(pthread_setcanceltype)(open ? PTHREAD_CANCEL_ASYNCHRONOUS
-					       : PTHREAD_CANCEL_DEFERRED,
-					  NULL);
+	(void)NEXT(pthread_setcanceltype)(
+		open ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, NULL);
 }
 
 __attribute__((constructor)) static void offer_cancellation(void)

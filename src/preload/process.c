@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -58,6 +59,18 @@ static void finish(void)
 	session_exit();
 }
 
+/* The image before this one had segments attached. They went with it: that must be seen. */
+static bool old_image_is_due;
+
+static void settle_old_image(void)
+{
+	int error;
+
+	if (old_image_is_due)
+		(void)session_thread(&error); /* it has said why not */
+	old_image_is_due = false;
+}
+
 int __libc_start_main(main_fn *program, int argc, char **argv, void (*init)(void),
 		      void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
 
@@ -68,7 +81,18 @@ PUBLIC int __libc_start_main(main_fn *program, int argc, char **argv, void (*ini
 #ifdef __GLIBC__
 	finish_is_replaced = true;
 #endif
+	settle_old_image();
 	return NEXT(__libc_start_main)(program, argc, argv, init, fini, finish, stack_end);
+}
+
+/* By hand: the C library's numbers need its locale. */
+static bool is_own_pid(const char *text)
+{
+	long pid = 0;
+
+	while (*text >= '0' && *text <= '9' && pid < INT_MAX)
+		pid = pid * 10 + (*text++ - '0');
+	return !*text && pid == sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 /* What the image before this one left to it. */
@@ -76,12 +100,13 @@ static void take_over(char **environment)
 {
 	const char *views = exec_take_variable(environment, PROCVIEW_HINT);
 	const char *mark = exec_take_variable(environment, EXEC_MARK);
-	int error;
 
 	if (views)
 		procview_start(views);
-	if (mark && strtol(mark, NULL, 10) == getpid())
-		(void)session_thread(&error); /* it has said why not */
+	old_image_is_due = mark && is_own_pid(mark);
+#ifndef __GLIBC__
+	settle_old_image();
+#endif
 }
 
 /* glibc hands the arguments of main() to constructors; its environ may not be set up yet. */

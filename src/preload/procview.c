@@ -2,14 +2,15 @@
 /*
  * Views of /proc as descriptors.
  *
- * Who opens one gets a memory file with the text of that moment, at the number that the kernel's file
- * would have had. What is written to it must change the namespace at once, and bad values must be
- * refused. The C library's streams write by calls of its own that nobody can stand in front of, and
- * shells open, dup and exec before somebody writes. So the file itself remembers: one that was opened
- * for writing only is empty until somebody writes, and a settled one has a modification time of 0. The
- * hooks (write, fflush, fclose, close, exec, exit: procview_calls.c) ask whether a descriptor's file
- * is a view's, by its inode, and has been written to; then its contents are the write. Descriptors
- * need not be followed that way, neither over dup nor fork. A new image is told by its environment.
+ * Who opens one gets a memory file with the text of that moment, at the number that the kernel's
+ * file would have had. What is written to it must change the namespace at once, and bad values must
+ * be refused. The C library's streams write by calls of its own that nobody can stand in front of,
+ * and shells open, dup and exec before somebody writes. So the file itself remembers: one that was
+ * opened for writing only is empty until somebody writes, and a settled one has a modification time
+ * of 0. The hooks (write, fflush, fclose, close, exec, exit: procview_calls.c) ask whether a
+ * descriptor's file is a view's, by its inode, and has been written to; then its contents are the
+ * write. Descriptors need not be followed that way, neither over dup nor fork. A new image is told
+ * by its environment.
  *
  * Processes that never open a view for writing pay for one look at procview_writable.
  *
@@ -37,8 +38,8 @@
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-#define FILES	     16  /* that are open at a time, of one process */
-#define DESCRIPTORS  64  /* that are looked at when all are */
+#define FILES       16 /* that are open at a time, of one process */
+#define DESCRIPTORS 64 /* that are looked at when all are */
 
 uint32_t procview_writable;
 

@@ -25,18 +25,18 @@ long procview_open(int view, int flags, long real);
 bool procview_is(int fd);
 
 /*
- * Something may have been written to the descriptor: if it is a view's, the namespace takes it. 0 or
- * -errno, as of write(2).
+ * Something may have been written to the descriptor: if it is a view's, the namespace takes it. 0
+ * or -errno, as of write(2).
  */
 long procview_settle(int fd);
 
-/* The same for all low descriptors: before exec and at the end of the process, where nobody is there
- * to be told of an error. */
+/* The same for all low descriptors: before exec and at the end of the process, where nobody is
+ * there to be told of an error. */
 long procview_settle_all(void);
 
 /* PROCVIEW_HINT and more for the environment of the next image, when this process has views open
  * that can be written to; an empty string otherwise. */
-#define PROCVIEW_HINT	    "USYSV_VIEWS="
+#define PROCVIEW_HINT       "USYSV_VIEWS="
 #define PROCVIEW_HINT_BYTES 1024
 void procview_hint(char text[PROCVIEW_HINT_BYTES]);
 

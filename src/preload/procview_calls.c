@@ -3,9 +3,9 @@
  * The functions of the C library that open files, ask whether they are there, and write: they show
  * the namespace in /proc/sysvipc and /proc/sys/kernel. See procview.c.
  *
- * open() and its like ask the kernel first, and look at the path only when the kernel did (it may be
- * no readable memory, which is EFAULT and no crash): then the kernel's file is replaced by the view.
- * stat() and its like are answered here only where the kernel lacks the file.
+ * open() and its like ask the kernel first, and look at the path only when the kernel did (it may
+ * be no readable memory, which is EFAULT and no crash): then the kernel's file is replaced by the
+ * view. stat() and its like are answered here only where the kernel lacks the file.
  */
 #undef _FILE_OFFSET_BITS /* each name is defined here as it is */
 #undef _TIME_BITS
@@ -118,8 +118,8 @@ long procview_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	case SYS_openat2:
 		if (fd < 0 && !was_read(errno))
 			return fd;
-		return opened((int)a, (const char *)b,
-			      (int)((const struct open_how *)c)->flags, (int)fd);
+		return opened((int)a, (const char *)b, (int)((const struct open_how *)c)->flags,
+			      (int)fd);
 	default:
 		return fd;
 	}
@@ -495,8 +495,7 @@ PUBLIC FILE *fopen64(const char *restrict path, const char *restrict mode)
 	return open_stream(path, mode, NEXT(fopen64));
 }
 
-PUBLIC FILE *freopen64(const char *restrict path, const char *restrict mode,
-		       FILE *restrict stream)
+PUBLIC FILE *freopen64(const char *restrict path, const char *restrict mode, FILE *restrict stream)
 {
 	return reopen_stream(path, mode, stream, NEXT(freopen64));
 }

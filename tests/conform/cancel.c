@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * conform-cancel: threads that may be cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), in calls
- * that sleep and in calls that do not. What a cancelled call was waiting for stays as if it had never
- * been made.
+ * conform-cancel: threads that may be cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), in
+ * calls that sleep and in calls that do not. What a cancelled call was waiting for stays as if it
+ * had never been made.
  */
 #include "conform/sem_calls.h"
 

@@ -142,9 +142,9 @@ static void files_are_there(void **state)
 {
 	static const char *const lists[] = {"/proc/sysvipc/msg", "/proc/sysvipc/sem",
 					    "/proc/sysvipc/shm"};
-	static const char *const limits[] = {KERNEL "sem", KERNEL "msgmax", KERNEL "msgmni",
-					     KERNEL "msgmnb", KERNEL "shmmax", KERNEL "shmall",
-					     KERNEL "shmmni", KERNEL "shm_rmid_forced"};
+	static const char *const limits[] = {
+		KERNEL "sem",    KERNEL "msgmax", KERNEL "msgmni", KERNEL "msgmnb",
+		KERNEL "shmmax", KERNEL "shmall", KERNEL "shmmni", KERNEL "shm_rmid_forced"};
 	struct statx stx;
 	struct stat st;
 
@@ -320,8 +320,8 @@ static int run(const char *const argv[], const char *path, bool by_spawn)
 	if (by_spawn) {
 		CHECK_INT(posix_spawn_file_actions_init(&actions), 0);
 		CHECK_INT(posix_spawn_file_actions_adddup2(&actions, fd, 1), 0);
-		CHECK_INT(posix_spawn(&kid, argv[0], &actions, NULL,
-				      (char *const *)(uintptr_t)argv, environ),
+		CHECK_INT(posix_spawn(&kid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv,
+				      environ),
 			  0);
 		CHECK_INT(posix_spawn_file_actions_destroy(&actions), 0);
 	} else {
@@ -343,8 +343,9 @@ static void program_writes_to_an_inherited_descriptor(void **state)
 	CHECK_INT(msgmax(), 601);
 	CHECK_INT(run((const char *const[]){"/bin/echo", "602", NULL}, LIMIT, true), 0);
 	CHECK_INT(msgmax(), 602);
-	CHECK_INT(run((const char *const[]){"/bin/sh", "-c", "echo 603; exit 3", NULL}, LIMIT, false),
-		  3 << 8);
+	CHECK_INT(
+		run((const char *const[]){"/bin/sh", "-c", "echo 603; exit 3", NULL}, LIMIT, false),
+		3 << 8);
 	CHECK_INT(msgmax(), 603);
 	CHECK(run((const char *const[]){"/bin/echo", "none", NULL}, LIMIT, false) != 0);
 	CHECK_INT(msgmax(), 603);
@@ -425,8 +426,7 @@ static void values_before_a_bad_one_count(void **state)
 {
 	(void)state;
 	TRY_EACH(KERNEL "sem", "100 1000 50 10", {"99", 0, "99\t1000\t50\t10\n"},
-		 {"98 x", EINVAL, "98\t1000\t50\t10\n"},
-		 {"97\t999 49 9\n", 0, "97\t999\t49\t9\n"},
+		 {"98 x", EINVAL, "98\t1000\t50\t10\n"}, {"97\t999 49 9\n", 0, "97\t999\t49\t9\n"},
 		 {"1 2 3 32769", ERANGE, "1\t2\t3\t9\n"}, {"1 2 3 -1", ERANGE, "1\t2\t3\t9\n"},
 		 {"5 6 7 8 9", 0, "5\t6\t7\t8\n"});
 }

@@ -33,12 +33,12 @@
 #include "ipc/msg_priv.h"
 #include "ipc/repair.h"
 
-#define WORKERS	 8 /* even: senders; odd: receivers */
-#define TYPES	 4
-#define SENDERS	 2048 /* identities, a new one for each sender started */
-#define NUMBERS	 16384
-#define TEXT	 600
-#define NOW	 1700000000
+#define WORKERS 8 /* even: senders; odd: receivers */
+#define TYPES   4
+#define SENDERS 2048 /* identities, a new one for each sender started */
+#define NUMBERS 16384
+#define TEXT    600
+#define NOW     1700000000
 
 struct message {
 	long type;
@@ -53,7 +53,7 @@ static struct ledger {
 	atomic_uint stop, sent_total, received_total;
 	atomic_ushort sent[SENDERS][TYPES]; /* numbers that msgsnd has taken */
 	atomic_uchar got[SENDERS][TYPES][NUMBERS];
-} *ledger;
+} * ledger;
 
 static struct engine *engine;
 static int32_t queue;

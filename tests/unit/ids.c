@@ -286,10 +286,11 @@ static void test_death_after_publishing(void **state)
 	struct actor *d = engine_join(e), *a = engine_join(e);
 	struct table_shm *t = &region_header(e->base)->table[FAMILY_SEM];
 	struct thread_shm *self = actor_slot(d);
-	int32_t id;
+	int32_t id, former = engine_semget(d, 0, 1, 0600);
 	struct set_shm *set;
 
 	id = engine_semget(d, 321, 3, GET_CREAT | 0600);
+	EXPECT_INT(engine_rmid(d, former), 0); /* whose id would be chosen again */
 	set = set_of(d, id);
 	seize(d, ids_table_lock(FAMILY_SEM));
 	self->op_family = FAMILY_SEM;

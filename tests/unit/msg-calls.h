@@ -38,8 +38,8 @@ static inline void tidy(struct actor *a)
 }
 
 /* A message whose text begins with its number. DONE, SLEEP or -errno. */
-static inline int send_number(struct actor *a, int32_t id, long type, uint64_t bytes, uint32_t number,
-			      uint32_t flags)
+static inline int send_number(struct actor *a, int32_t id, long type, uint64_t bytes,
+			      uint32_t number, uint32_t flags)
 {
 	static __thread struct msg_buffer buffer;
 	struct msg_send_request rq = {

@@ -139,16 +139,19 @@ static void removal_ends_every_sleep(void **state)
 	EXPECT_INT(engine_check(*state), 0);
 }
 
-/* After IPC_SET: by the credentials in the waiter, or, with more groups than it holds, by itself. */
+/* After IPC_SET: by the credentials in the waiter, or, with more groups than it holds, by itself.
+ */
 static void changed_permission_is_asked_for_again(void **state)
 {
 	static gid_t groups[WHO_GROUPS + 1];
-	struct actor *a = engine_join(*state), *b = engine_join(*state), *many = engine_join(*state);
+	struct actor *a = engine_join(*state), *b = engine_join(*state),
+		     *many = engine_join(*state);
 	int32_t id = new_queue(a);
 
 	for (uint32_t i = 0; i <= WHO_GROUPS; i++)
 		groups[i] = 500 + i;
-	b->creds = (struct creds){.euid = 7, .fsgid = 7, .groups = groups, .group_count = WHO_GROUPS};
+	b->creds =
+		(struct creds){.euid = 7, .fsgid = 7, .groups = groups, .group_count = WHO_GROUPS};
 	many->creds = b->creds;
 	many->creds.group_count++;
 	EXPECT_INT(change_queue(a, id, 0, 0666, 100), 0);
@@ -261,7 +264,8 @@ static void blocks_go_round(void **state)
 	}
 	EXPECT_INT(engine_blocks(*state), 3);
 	for (uint32_t pool = 0; pool < ARENA_POOLS; pool++) /* no pool: its lock is not free */
-		region_header(a->e->base)->arena[ARENA_GENERAL].pool[pool].lock = b->c.thread_ix + 1;
+		region_header(a->e->base)->arena[ARENA_GENERAL].pool[pool].lock =
+			b->c.thread_ix + 1;
 	for (uint32_t n = 0; n < 100; n++) {
 		EXPECT_INT(send_number(a, id, 1, 64, n, 0), 0);
 		EXPECT_INT(receive(b, id, 64, 0, 0, NULL), 0);

@@ -17,7 +17,7 @@
 
 #define SLEEPERS  4
 #define STATE_MAX 4096
-#define DEEPER	  40 /* every so many points the sweep is stepped too ... */
+#define DEEPER    40 /* every so many points the sweep is stepped too ... */
 #define DEEPER_AT 5  /* ... from this one on */
 
 struct scene {
@@ -74,8 +74,8 @@ static void describe(const struct scene *s, const struct engine *e, char *text)
 			add_message(text, e, ref);
 	}
 	for (int k = 0; k < SLEEPERS; k++) {
-		struct thread_shm *t = s->sleeper[k] ? region_thread(e->base, s->sleeper[k]->c.thread_ix)
-						     : NULL;
+		struct thread_shm *t =
+			s->sleeper[k] ? region_thread(e->base, s->sleeper[k]->c.thread_ix) : NULL;
 		enum wait_state state = t ? WAIT_STATE(t->st) : WAIT_FREE;
 
 		if (state == WAIT_FREE)
@@ -150,8 +150,8 @@ static bool region_changed(const struct engine *e, const struct engine *seen)
 			  (uint64_t)h->table[FAMILY_MSG].hi * OBJECT_SLOT_BYTES) ||
 	    range_differs(e, seen, TABLES_OFF, PAGE_BYTES) ||
 	    range_differs(e, seen, TABLES_OFF + BITMAP_OFF, 64) ||
-	    range_differs(e, seen, CHUNKS_OFF, (uint64_t)h->arena[ARENA_GENERAL].hi *
-						       sizeof(struct chunk_shm)))
+	    range_differs(e, seen, CHUNKS_OFF,
+			  (uint64_t)h->arena[ARENA_GENERAL].hi * sizeof(struct chunk_shm)))
 		return true;
 	for (uint32_t ix = 0; ix < h->arena[ARENA_GENERAL].hi; ix++) {
 		const struct chunk_shm *ch = region_at(e->base, CHUNKS_OFF + ix * sizeof(*ch));
@@ -308,11 +308,8 @@ static void step_operation(const struct operation *op)
 	static struct judge j;
 	struct scene s;
 	struct running r = {op, &s};
-	struct stepper st = {.s = &s,
-			     .j = &j,
-			     .copy = copies[0],
-			     .deep = copies[1],
-			     .deep_seen = copies[2]};
+	struct stepper st = {
+		.s = &s, .j = &j, .copy = copies[0], .deep = copies[1], .deep_seen = copies[2]};
 
 	j = (struct judge){.name = op->name};
 	/* Once without stepping, for the state at the end. */

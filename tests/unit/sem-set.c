@@ -481,10 +481,11 @@ static void test_redone_grant_knows_the_request(void **state)
 	set->intent_result = 0;
 	set->intent = INTENT_GRANT;
 	side_of(a[0], id, 0)->used = 1;
-	side_of(a[0], id, 0)->next_value = 0;
+	side_of(a[0], id, 0)->next_value = 2; /* whatever it said: it has been done, and is past */
 	engine_kill(a[2]);
 	rlock_recover(&a[0]->c, a[2]->c.thread_ix, false);
 	waits(a[1]);
+	EXPECT_INT(value_of(a[0], id, 0), 0);
 	EXPECT_INT(engine_check(a[0]->e), 0);
 	leaves(a[1]);
 }

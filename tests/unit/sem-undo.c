@@ -263,6 +263,7 @@ static void test_death_of_the_burier(void **state)
 	struct actor *g = engine_join(*state), *d = engine_join(*state), *b = engine_join(*state);
 	int32_t one = new_set(g, 1, (int[]){5}), two = new_set(g, 1, (int[]){5});
 	uint64_t *claim;
+	uint32_t flying;
 
 	EXPECT_INT(engine_op(d, one, 0, -1, OP_UNDO), 0);
 	EXPECT_INT(engine_op(d, two, 0, -1, OP_UNDO), 0);
@@ -272,10 +273,14 @@ static void test_death_of_the_burier(void **state)
 			    b->c.thread_ix + 1);
 	actor_slot(b)->victim_proc_link = d->c.proc_ix + 1;
 	actor_slot(b)->name_ref[NAME_FLY] = actor_proc(d)->undo_ref; /* and not popped yet */
-	record(g, actor_proc(d)->undo_ref)->gen = 0;
+	flying = actor_proc(d)->undo_ref;
+	record(g, flying)->gen = 0;
 	set_of(g, two)->undo_ref = 0;
 	EXPECT_INT(engine_setval(g, two, 0, 5), 0);
 	engine_kill(b);
+	/* Freed with the burier's names, so out of the list: the block may be another's next. */
+	EXPECT_INT(repair_bury_thread(&g->c, b->c.thread_ix, false), 1);
+	EXPECT(actor_proc(d)->undo_ref && actor_proc(d)->undo_ref != flying);
 	engine_bury(g, d);
 	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
 	EXPECT_INT(value_of(g, one, 0), 5);

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mutants.py ROOT FOLDER CC...: does anything notice?
+
+Each mutant is the engine with one step left out or put in the wrong place. It is built in FOLDER
+and run against the test that ought to see it; a mutant that passes there is a hole in the tests, and
+the run fails. The sources as they are must pass first.
+"""
+import os
+import shutil
+import subprocess
+import sys
+
+FLAGS = ['-std=gnu17', '-O1', '-g', '-D_GNU_SOURCE', '-pthread', '-fvisibility=hidden']
+SECONDS = 120
+
+# name, file below src/, [(text, replacement)], program, its arguments
+MUTANTS = [
+    ('wake-not-owed', 'ipc/sem_set.c',
+     [('store_crash(&self->owes_wake, v->ix + 1);', ';')],
+     'step-sem', ['-d', '0', 'hand-off']),
+    ('told-not-woken-by-repair', 'ipc/sem_repair.c',
+     [('\tsem_wake_told(c, set_ix);\n}', '}')],
+     'step-sem', ['-d', '0', 'hand-off']),
+    ('repair-does-not-serve', 'ipc/sem_repair.c',
+     [('\t\tsem_serve(c, &v, NULL, 0, &wakes);\n', '')],
+     'step-sem', ['-d', '0', 'hand-off']),
+    ('intent-before-what-it-says', 'ipc/sem_set.c',
+     [('\tset->intent_thread = thread_ix;\n\tset->intent_result = result;\n',
+       '\tstore_crash(&set->intent, kind);\n\tset->intent_thread = thread_ix;\n'
+       '\tset->intent_result = result;\n')],
+     'step-sem', ['-d', '0', 'hand-off']),
+    ('semadj-after-the-release', 'ipc/sem_word.c',
+     [('\t\t\t\tu->adj[e->undo_ix] = e->adj;\n', '\t\t\t\tcrash_barrier();\n'),
+      ('\t\trelease_word(s, word, committed ? e->new_word : e->old_word);\n',
+       '\t\trelease_word(s, word, committed ? e->new_word : e->old_word);\n'
+       '\t\tcrash_barrier();\n'
+       '\t\tif (committed && e->undo_ref)\n'
+       '\t\t\t((struct undo_shm *)region_at(c->base, (uint64_t)e->undo_ref * 64))\n'
+       '\t\t\t\t->adj[e->undo_ix] = e->adj;\n')],
+     'step-sem', ['-d', '0', 'several']),
+    ('semadj-of-a-word-that-is-out', 'ipc/sem_word.c',
+     [('\t\tif (!s || !holds(word, thread_ix))\n\t\t\tcontinue;\n',
+       '\t\tif (committed && e->undo_ref)\n'
+       '\t\t\t((struct undo_shm *)region_at(c->base, (uint64_t)e->undo_ref * 64))\n'
+       '\t\t\t\t->adj[e->undo_ix] = e->adj;\n'
+       '\t\tif (!s || !holds(word, thread_ix))\n\t\t\tcontinue;\n')],
+     'sem-word', []),
+    ('hold-entered-after-the-cas', 'ipc/sem_word.c',
+     [('\t\tstore_crash(&self->hold, k + 1); /* SEM_H1/R */\n', ''),
+      ('\t\t\t\tSEM_HELD)) /* SEM_W1/A */\n\t\t\treturn OUTCOME_DONE;\n',
+       '\t\t\t\tSEM_HELD)) {\n\t\t\tstore_crash(&self->hold, k + 1);\n'
+       '\t\t\treturn OUTCOME_DONE;\n\t\t}\n')],
+     'step-sem', ['-d', '0', 'several']),
+    ('grant-ignores-the-request', 'ipc/sem_set.c',
+     [('WAIT_REQUEST(st) == set->intent_request && ', '')],
+     'sem-set', []),
+    ('removal-keeps-generations', 'ipc/sem_set.c',
+     [('\t\tstore_release(&view_word(v, num)->word, 0);', '\t\t(void)num;')],
+     'sem-set', []),
+    ('purge-names-twice', 'ipc/sem.c',
+     [('t->name_ref[NAME_FLY] == set->words_ref)', 'false)')],
+     'repair', []),
+    ('busy-for-own-hold', 'ipc/sem_set.c',
+     [('\t\tif (rc != OUTCOME_DONE)\n\t\t\treturn rc;\n\t\tseen = load_acquire(&s->word);',
+       '\t\tif (rc != OUTCOME_DONE)\n\t\t\treturn OUTCOME_BUSY;\n'
+       '\t\tseen = load_acquire(&s->word);')],
+     'sem-word', []),
+    ('record-out-of-chain-for-ever', 'ipc/sem_undo.c',
+     [('\tif (record)\n\t\tstore_crash(&record->gen, 0);', '\t(void)record;')],
+     'sem-undo', []),
+    ('record-in-flight-forgotten', 'ipc/repair.c',
+     [('if (p && p->undo_ref && p->undo_ref == t->name_ref[NAME_FLY])', 'if (p && c == NULL)')],
+     'sem-undo', []),
+    ('slot-freed-by-two-stores', 'ipc/repair.c',
+     [('\t\tstore_release(&p->state, PROC_FREE); /* REG_P2/R */\n',
+       '\t\tstore_crash(&p->claim, CLAIM_WORD(CLAIM_GEN(p->claim) + 1, 0, 0));\n'
+       '\t\tstore_release(&p->state, PROC_FREE);\n')],
+     'step-sem', ['-d', '0', 'exit']),
+    ('creation-not-finished', 'ipc/repair.c',
+     [('\t\tfamilies[family].created(c, dead_ix);\n', '\t\t;\n')],
+     'step-sem', ['-d', '0', 'create']),
+    ('chunk-left-at-exit', 'ipc/repair.c',
+     [('\t\trc = arena_settle(c);\n', '\t\t;\n')],
+     'repair', []),
+    ('block-named-after-it-is-taken', 'core/arena.c',
+     [('\tstore_crash(&self->name_ref[name], block_ref(arena, p.chunk_ix, class, block));\n', ''),
+      ('\tif (--p.chunk->free_count == 0)\n',
+       '\tstore_crash(&self->name_ref[name], block_ref(arena, p.chunk_ix, class, block));\n'
+       '\tif (--p.chunk->free_count == 0)\n')],
+     'step-sem', ['-d', '0', 'take']),
+    ('void-chunk-name-stays', 'core/arena.c',
+     [('\tif (t && !named_chunk(c->base, t->chunk_link, &arena, &ix))\n', '\tif (t && (ix = 0, arena = 0, false))\n')],
+     'arena', []),
+    ('names-of-the-victim-stay', 'core/arena.c',
+     [('\tclear_void_names(c, victim);\n', '\t(void)victim;\n')],
+     'arena', []),
+    ('claim-ignores-the-claimers-generation', 'core/rlock.c',
+     [('if ((gen & 0xfffff) == CLAIM_CLAIMER_GEN(seen) && (gen & 1)) {', 'if (gen | 1) {')],
+     'rlock', []),
+    ('claim-by-a-store', 'core/rlock.c',
+     [('\treturn cas(&dead->claim, &seen, mine);', '\tstore_release(&dead->claim, mine);\n\treturn true;')],
+     'rlock', []),
+    ('recovery-does-not-pass-the-wake-on', 'core/rlock.c',
+     [('\t\tfutex_wake(word, 1);\n\t} else {', '\t} else {')],
+     'step-sem', ['-d', '0', 'hand-off']),
+    ('debt-not-named', 'core/rlock.c',
+     [('\tstore_crash(&region_self(c)->held, (uint32_t)c->busy.word_off);\n', '')],
+     'rlock', []),
+    ('debt-not-paid', 'core/rlock.c',
+     [('\tif (c->owed && c->owed != off)\n\t\trlock_settle(c);\n', '')],
+     'rlock', []),
+    ('published-choice-forgotten', 'core/ids.c',
+     [('created && dead->op_chosen) {', 'created && dead->op_chosen && false) {')],
+     'ids', []),
+]
+
+
+class Build:
+    def __init__(self, root, folder, compiler):
+        self.root = root
+        self.folder = folder
+        self.compiler = compiler
+        self.objects = {}
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        for layer in ('base', 'core', 'ipc'):
+            for name in sorted(os.listdir(os.path.join(root, 'src', layer))):
+                if name.endswith('.c') and name != 'futex.c':
+                    self.objects[f'{layer}/{name}'] = self.compile(
+                        os.path.join(root, 'src', layer, name), f'{layer}-{name}.o')
+        self.test_objects = {}
+
+    def compile(self, source, to):
+        to = os.path.join(self.folder, to)
+        subprocess.run(self.compiler + FLAGS +
+                       ['-I', os.path.join(self.root, 'src'), '-I',
+                        os.path.join(self.root, 'tests'), '-c', source, '-o', to], check=True)
+        return to
+
+    def test_object(self, path):
+        if path not in self.test_objects:
+            self.test_objects[path] = self.compile(
+                os.path.join(self.root, 'tests', path), 'test-' + path.replace('/', '-') + '.o')
+        return self.test_objects[path]
+
+    def program(self, name, objects, to):
+        own = ['crash/step.c', 'crash/stepper.c', 'crash/scenes.c'] if name == 'step-sem' else \
+              [f'unit/{name}.c', 'unit/unit.c']
+        path = os.path.join(self.folder, to)
+        subprocess.run(self.compiler + FLAGS +
+                       [self.test_object(p) for p in own + ['harness/engine.c']] +
+                       list(objects.values()) + ['-Wl,-z,now', '-lcmocka', '-o', path], check=True)
+        return path
+
+    def mutant(self, name, file, changes):
+        with open(os.path.join(self.root, 'src', file), encoding='utf-8') as f:
+            text = f.read()
+        for old, new in changes:
+            if text.count(old) != 1:
+                sys.exit(f'{name}: {file} has {text.count(old)} places like this:\n{old}')
+            text = text.replace(old, new)
+        source = os.path.join(self.folder, name + '.c')
+        with open(source, 'w', encoding='utf-8') as f:
+            f.write(text)
+        return {**self.objects, file: self.compile(source, name + '.o')}
+
+
+def run(program, args):
+    """The exit status; None when it does not end."""
+    try:
+        return subprocess.run([program] + args, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=SECONDS).returncode
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def main(root, folder, compiler):
+    build = Build(root, folder, compiler)
+    failures = 0
+    for program, args in sorted({(m[3], tuple(m[4])) for m in MUTANTS}):
+        status = run(build.program(program, build.objects, 'sound'), list(args))
+        if status == 77:
+            print(f'{program} cannot run here')
+            sys.exit(77)
+        if status != 0:
+            print(f'{program} {" ".join(args)} fails by itself: {status}')
+            failures += 1
+    for name, file, changes, program, args in MUTANTS:
+        path = build.program(program, build.mutant(name, file, changes), 'mutant')
+        status = run(path, args)
+        verdict = 'SURVIVES' if status == 0 else 'caught'
+        failures += status == 0
+        print(f'{verdict:9} {name} by {program} {" ".join(args)}', flush=True)
+    print(f'{len(MUTANTS)} mutants, {failures} failures')
+    shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if failures else 0)
+
+
+main(sys.argv[1], sys.argv[2], sys.argv[3:])
