@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The robust lock (cards RLOCK_P1, REG_P1): death at any step, recovery by a claimer, death of the claimer,
-   slots reused. No time-outs: a lost wake shows as an invalid end state. Compile-time switches
-   NOGEN, NOWAKE, NORETAKE remove one element each, to show that the model notices. */
+/*
+ * The robust lock and the claim on a dead owner's slot (cards RLOCK_P1 and REG_P1 in
+ * src/core/rlock.c): death at any step, recovery by whoever meets it, death of who recovers,
+ * slots used again. There are no time-outs, so that a lost wake shows as an invalid end state.
+ *
+ * N workers take the lock once each and K of them are killed anywhere; a reaper buries. A worker
+ * that has slept on the lock may turn to something else instead of taking it: the wake that it
+ * received is then a debt, which `held` names until it is paid (rlock_settle in the code).
+ *
+ * Each of these switches takes one element away, to show that the model notices:
+ *  NOGEN     the claim carries no generations
+ *  NOWAKE    recovery does not pass a wake on
+ *  NORETAKE  who has slept takes the lock without the waiters bit
+ *  NOSETTLE  who has slept and turns away does not pass its wake on
+ *  NODEBT    `held` does not name the lock while its taker sleeps on it
+ */
 #ifndef N
 #define N 3
 #endif
@@ -63,9 +76,10 @@ again:
 		n = 0;
 		do
 		:: n < 1 ->
-			held[i] = 1; slept = 0;
+			slept = 0;
 			do
-			:: v = word;
+			:: held[i] = 1;
+				v = word;
 				if
 				:: (v & 63) == 0 ->
 					d_step { ok = 0; if :: word == v -> 
@@ -82,10 +96,27 @@ again:
 					:: dead[d] -> recover(i, d, g, c, cg, ok);
 						if :: ok -> d_step { if :: clm[d] == i + 1 -> clm[d] = 0; clmgen[d] = 0 :: else fi } :: else fi
 					:: !dead[d] ->
-						d_step { if :: word == v -> word = v | W :: else fi };
+						/* busy: nothing is held, but a debt stays named */
+						if :: !slept -> held[i] = 0 :: else fi;
+#ifndef NODEBT
+						held[i] = 1;            /* rlock_announce */
+#else
+						held[i] = 0;
+#endif
 						slept = 1;
+						d_step { if :: word == v -> word = v | W :: else fi };
 						d_step { if :: word == (v | W) -> asleep[i] = 1 :: else fi };
-						!asleep[i]
+						!asleep[i];
+						if
+						:: true                 /* tries again */
+						:: true ->              /* turns to something else */
+#ifndef NOSETTLE
+							wake1();
+#endif
+							held[i] = 0;
+							slept = 0;
+							goto next
+						fi
 					fi
 				fi
 			od; skip;
@@ -96,7 +127,7 @@ again:
 			d_step { v = word; assert((v & 63) == i + 1); word = 0 };
 			if :: v & W -> wake1() :: else fi;
 			held[i] = 0;
-			n++
+next:			n++
 		:: else -> break
 		od; skip;
 		done[i] = 1; goto fin

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The semaphore protocol (cards SEM_W1, SEM_H1, SEM_L1, SEM_P2, SEM_G1) at small size.
+/* The semaphore protocol (cards SEM_W1, SEM_H1 and SEM_G1 in src/ipc/sem_word.c, SEM_L1 and SEM_P2
+ * in src/ipc/sem_set.c) at small size.
  *
  * 2 semaphores, 3 processes, one SIGKILL at any step of any of them, a reaper that can
  * itself be killed once at any step.  A step is one shared-memory access that matters to
@@ -18,6 +19,13 @@
  * -DBUG_SLOWLOST  holder's release is a blind store: SLOW set meanwhile is lost
  * -DBUG_NOREWAKE  recovery does not wake granted sleepers again
  * -DBUG_NOSERVE   recovery does not re-examine the queues
+ * -DBUG_NOPURGE   the remover's slot does not say (op PURGE) that it has memory to give back
+ * -DBUG_PURGEFREE a purge that is done again gives back what is another's by now
+ * -DBUG_EARLYFREE the index is free before the memory was given back
+ *
+ * Removal is two parts, as in sem_remove() and sem_purge(): the intent, applied under the set's
+ * lock, which ends with op PURGE in the remover's slot; and after the unlock the memory, then the
+ * index with the end of PURGE in one step. A death between any two leaves the rest to its burial.
  */
 #ifndef SCEN
 #define SCEN 1
@@ -61,6 +69,9 @@ short val[2]; byte tag[2]; bit hd[2]; bit sl[2]; byte gn[2];
 byte lk; byte hgen;
 byte si; byte siw; byte sireq; short nxv[2]; short nxa[2]; bit nxu[2];
 byte nseq;
+/* --- the set's slot and memory: used bit of the index, owner of the block of words */
+bit ixu; byte blk;               /* blk: generation of the set that has it, 0 free, FLY named */
+#define FLY 9
 /* --- slots */
 typedef Slot {
   bit hu0; bit hu1; bit hc;                 /* hold record: entries used, committed */
@@ -72,6 +83,8 @@ typedef Slot {
 };
 Slot S[4];
 short adj0[NP]; short adj1[NP];              /* semadj of (process, sem) */
+bit pg[NP]; bit fly[NP];                     /* op PURGE; NAME_FLY names the block */
+bit rb;                                      /* the slot's words_ref names the block */
 bit kill[NP]; bit dead[NP]; bit rk, ract; bit done[NP];
 
 /* --- ghosts */
@@ -141,7 +154,12 @@ inline apply() {
   :: atomic { si==I_SETVAL -> adj0[0]=0 };
      adj0[1]=0; adj0[2]=0;
      d_step { val[0]=nxv[0]; tag[0]=siw }
+#ifndef BUG_NOPURGE
+  :: atomic { si==I_RMID -> pg[siw]=1 };             /* op PURGE before live is 0 */
+     hgen=0;
+#else
   :: atomic { si==I_RMID -> hgen=0 };
+#endif
      DROP(0) DROP(1) DROP(2)
 #ifndef BUG_RMIDGEN
      gn[0]=0; gn[1]=0;
@@ -400,6 +418,33 @@ inline exit_undo(v) {
   fi
 }
 
+/* sem_purge and ids_forget, by the remover or in its name; repeatable. The new set's maker is
+ * whoever finds index and memory free: Maker. */
+#define USES(v) (pg[v] && hgen==0)
+inline purge(v) {
+  if
+  :: USES(v) ->
+#ifndef BUG_PURGEFREE
+     d_step { if :: fly[v] && rb -> rb=0 :: else fi };  /* cut short: the name has it */
+#endif
+#ifdef BUG_EARLYFREE
+     ixu=0;
+#endif
+     d_step { if :: fly[v] && blk==FLY -> blk=0 :: else fi };
+     fly[v]=0;
+     if
+     :: rb -> d_step { fly[v]=1; if :: blk==1 -> blk=FLY :: else fi };
+        rb=0;
+        d_step { assert(blk==FLY); blk=0 };             /* the bit of the block */
+        fly[v]=0
+     :: else
+     fi;
+     d_step { assert(hgen==0); ixu=0; pg[v]=0 }         /* under the table's lock: one step */
+  :: pg[v] && hgen!=0 -> pg[v]=0                        /* not removed after all */
+  :: else
+  fi
+}
+
 proctype P(byte me; byte mygen) {
   byte ret, s, k, g=NONE, wl; bit busy, gz, ub;
   {
@@ -438,13 +483,10 @@ proctype P(byte me; byte mygen) {
        lock_claim_all(me,0);
        if
        :: hgen==mygen ->
-          si=I_RMID;                                                          /* COMMIT */
+          d_step { siw=me; si=I_RMID };                                       /* COMMIT */
           apply(); unlock_wake(me);
           assert(!hd[0] && !hd[1]);
-          /* creation in the same storage: words with the new generation, then the header */
-          d_step { if :: hgen==0 -> val[0]=0; tag[0]=0; sl[0]=0; gn[0]=2; val[1]=0; tag[1]=0; sl[1]=0; gn[1]=2;
-                        g_plain[0]=0; g_plain[1]=0; g_last[0]=0; g_last[1]=0 :: else fi };
-          hgen=2
+          purge(me)
        :: else
        fi
     fi;
@@ -532,10 +574,22 @@ end_r: {
 #endif
        unlock_wake(RP);
        S[v].wp=0;
+       purge(v);                                        /* R6: a removal's last part */
        d_step { fin=1; S[RP].hc=1 }
      } unless { atomic { rk -> rk=0; v=0; ret=0; k=0; g=NONE; wl=0; busy=0 } }
   od
 }
+
+#if SCEN==5
+/* The next set in the same index and the same memory: words with the new generation, then live. */
+proctype Maker() {
+end_mk: d_step { ixu==0 && blk==0 ->
+    assert(hgen==0); rb=1; blk=2; ixu=1;
+    val[0]=0; tag[0]=0; sl[0]=0; gn[0]=2; val[1]=0; tag[1]=0; sl[1]=0; gn[1]=2;
+    g_plain[0]=0; g_plain[1]=0; g_last[0]=0; g_last[1]=0 };
+  hgen=2
+}
+#endif
 
 proctype Killer() {
   if
@@ -584,12 +638,18 @@ end_t: timeout ->
   d_step {
     assert(lk==0 && si==I_NONE && !hd[0] && !hd[1]);
     FIN(0) FIN(1) FIN(2)
+    assert(!pg[0] && !pg[1] && !pg[2] && !fly[0] && !fly[1] && !fly[2]);
+    assert(hgen==2 || (hgen==1 && ixu && blk==1 && rb));    /* removed: all of it came back */
   }
 }
 init {
   d_step {
-    hgen=1; gn[0]=1; gn[1]=1; val[0]=INIT0; val[1]=INIT1;
+    hgen=1; ixu=1; blk=1; rb=1; gn[0]=1; gn[1]=1; val[0]=INIT0; val[1]=INIT1;
     tag[0]=0; tag[1]=0; g_last[0]=0; g_last[1]=0
   };
-  atomic { run Monitor(); run Killer(); run Reaper(1); run P(0,1); run P(1,1); run P(2,1); run Final() }
+  atomic { run Monitor(); run Killer(); run Reaper(1); run P(0,1); run P(1,1); run P(2,1); run Final();
+#if SCEN==5
+    run Maker()
+#endif
+  }
 }

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/child.h"
@@ -27,6 +29,7 @@
 #include "client/session.h"
 #include "core/region.h"
 #include "ipc/check.h"
+#include "reaper/kin.h"
 #include "reaper/loop.h"
 
 /* As env(1) and its kin. */
@@ -36,6 +39,7 @@
 
 #define LIBRARY          "libusysv-preload.so"
 #define PRIVATE_ATTEMPTS 1000
+#define YOUNG_SECONDS    5
 
 static void usage(FILE *out)
 {
@@ -147,6 +151,31 @@ static int open_private(struct namespace_place *place, int *ret_fd)
 	if (error < 0)
 		cli_error("cannot make a namespace (%s): %s", place->dir, why);
 	return error;
+}
+
+/* A private namespace that nobody is left in: its launcher and its reaper were killed together. */
+static int drop_if_left(const char *name, void *context)
+{
+	static struct namespace_place place;
+	const char *why;
+	unsigned char *base;
+	int fd;
+
+	(void)context;
+	if (strncmp(name, "run-", 4) != 0 || namespace_locate(name, &place, &why) < 0 ||
+	    namespace_open(&place, 0, &fd, &why) < 0)
+		return 0;
+	if (namespace_map(fd, &base, &why) == 0) {
+		const struct header_shm *h = region_header(base);
+
+		/* A young one may be another launcher's that has not begun yet. */
+		if ((h->flags & REGION_PRIVATE) && time(NULL) - h->created > YOUNG_SECONDS &&
+		    office_pid(base) == 0 && !kin_exist(&place))
+			(void)retire_namespace(&place, fd, base, 0); /* in use: it stays */
+		(void)munmap(base, (size_t)REGION_BYTES);
+	}
+	close(fd);
+	return 0;
 }
 
 /* Takes back a namespace that this process has made and nobody uses. */
@@ -296,6 +325,7 @@ int cmd_run(int argc, char **argv)
 	if (why)
 		cli_error("warning: %s %s", path, why);
 
+	(void)namespace_list(drop_if_left, NULL); /* a kindness: what fails here fails nobody */
 	error = name ? cli_open(name, NAMESPACE_CREATE, &place, &fd) : open_private(&place, &fd);
 	if (error < 0)
 		return EXIT_OWN_FAILURE;

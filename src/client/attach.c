@@ -2,14 +2,14 @@
 /*
  * Attaching and detaching.
  *
- * Every attach is an open file description of its own, with a lock on a byte of its own, that nothing
- * but the mapping keeps: the lock lives as long as any part of the mapping in any process, through
- * fork, partial munmap, mremap and whatever end of a process, and closing descriptors does not
- * touch it. So "nobody is attached" is the kernel's word. How many are attached is counted when
+ * Every attach is an open file description of its own, with a lock on a byte of its own, that
+ * nothing but the mapping keeps: the lock lives as long as any part of the mapping in any process,
+ * through fork, partial munmap, mremap and whatever end of a process, and closing descriptors does
+ * not touch it. So "nobody is attached" is the kernel's word. How many are attached is counted when
  * somebody asks, in /proc/PID/maps of the processes that have records.
  *
- * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or put
- * something else in its place, or have moved it.
+ * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or
+ * put something else in its place, or have moved it.
  *
  *   ATTACH_P1  attaches of the process
  *    word      attach_lock (private), futex mutex: 0 free, else the owner's thread id, and W when
@@ -195,7 +195,8 @@ static struct segment_shm *segment_of(const unsigned char *base, const struct at
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		struct segment_shm *s = shm_segment(base, ix);
 
-		if (load_acquire(&s->object.live) && load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
+		if (load_acquire(&s->object.live) &&
+		    load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
 		    s->inode == v->inode)
 			return s;
 	}
@@ -205,9 +206,9 @@ static struct segment_shm *segment_of(const unsigned char *base, const struct at
 struct detaching {
 	struct caller *c;
 	uint64_t address;
-	struct attach_shm *record; /* that begins there */
+	struct attach_shm *record;   /* that begins there */
 	struct segment_shm *segment; /* whose mappings were found; null: none */
-	bool blind;		     /* /proc says nothing */
+	bool blind;                  /* /proc says nothing */
 	struct attach_maps maps;
 };
 
@@ -221,7 +222,8 @@ static struct segment_shm *segment_here(const struct detaching *d, const struct 
 {
 	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
 
-	if (s && load_acquire(&s->made) && s->inode == v->inode && v->dev == attach_file_device()) /* SHM_F1/A */
+	if (s && load_acquire(&s->made) && s->inode == v->inode &&
+	    v->dev == attach_file_device()) /* SHM_F1/A */
 		return s;
 	return segment_of(d->c->base, v);
 }

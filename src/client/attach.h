@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attaching and detaching segments, who is attached, and the end of removed segments. What the calls
- * check and how they answer is calls_shm.c's.
+ * Attaching and detaching segments, who is attached, and the end of removed segments. What the
+ * calls check and how they answer is calls_shm.c's.
  *
  * None of these is called inside a section; all are async-signal-safe and leave errno alone.
  */
@@ -29,9 +29,9 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq);
 int attach_detach(struct thread_block *tb, uint64_t address);
 
 /*
- * A segment as IPC_STAT shows it: the dead are buried first. *ret_attached as Linux counts: mappings
- * where /proc shows them, else attaches on record; 0 only when the kernel says that nobody is.
- * 0 or -errno as shm_stat().
+ * A segment as IPC_STAT shows it: the dead are buried first. *ret_attached as Linux counts:
+ * mappings where /proc shows them, else attaches on record; 0 only when the kernel says that nobody
+ * is. 0 or -errno as shm_stat().
  */
 int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 		struct shm_status *ret, uint64_t *ret_attached);
@@ -49,8 +49,8 @@ void attach_fork_record(struct thread_block *tb, uint32_t child_ix);
 void attach_fork_parent(void);
 void attach_fork_child(void);
 
-/* A new image has taken over its process's slot: the attaches of the old one have gone. In the first
- * thread, before its first call. */
+/* A new image has taken over its process's slot: the attaches of the old one have gone. In the
+ * first thread, before its first call. */
 void attach_begin_anew(struct thread_block *tb);
 
 #endif

@@ -40,7 +40,7 @@
 
 static struct {
 	char directory[PATH_MAX]; /* with its last slash */
-	size_t length;		  /* of that */
+	size_t length;            /* of that */
 	dev_t dev;
 	int door; /* -1: none */
 	ino_t door_inode;
@@ -187,8 +187,8 @@ void attach_file_keep_door(void)
 		return;
 	}
 	files.door_inode = st.st_ino;
-	store_relaxed(&files.door, (int)fd); /* private; signals are blocked, other threads race with
-					      * a change of identity anyway */
+	store_relaxed(&files.door, (int)fd); /* private; signals are blocked, other threads race
+					      * with a change of identity anyway */
 }
 
 /* ---- With descriptors to spare ----------------------------------------------------------- */
@@ -318,8 +318,8 @@ static long open_file(struct segment_shm *s, bool read_only)
 	if (fd < 0)
 		return fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 && (st.st_dev != files.dev || st.st_ino != s->inode ||
-		       (uint64_t)st.st_size < s->bytes))
+	if (r == 0 &&
+	    (st.st_dev != files.dev || st.st_ino != s->inode || (uint64_t)st.st_size < s->bytes))
 		r = -ESTALE; /* not the file that it was */
 	if (r == 0)
 		return fd;
@@ -398,7 +398,8 @@ void attach_file_drop(int32_t key, int32_t id)
 	char name[NAME_BYTES];
 
 	file_name(name, key, id);
-	(void)in_directory(SYS_unlinkat, name, 0, 0, 0); /* it goes with the namespace at the latest */
+	(void)in_directory(SYS_unlinkat, name, 0, 0,
+			   0); /* it goes with the namespace at the latest */
 }
 
 uint64_t attach_file_pages(const struct segment_shm *s)
@@ -431,7 +432,8 @@ static uint64_t free_bytes(void)
 		      : sys_call(SYS_statfs, (long)path, (long)&fs, 0, 0, 0, 0);
 	if (r == 0 && fs.f_blocks != 0)
 		bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	else if (r == 0 && sysinfo(&memory) == 0) /* without a limit: as the kernel's own segments */
+	else if (r == 0 &&
+		 sysinfo(&memory) == 0) /* without a limit: as the kernel's own segments */
 		bytes = ((uint64_t)memory.totalram + memory.totalswap) * memory.mem_unit;
 	errno = saved;
 	return bytes;

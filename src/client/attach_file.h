@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of segments: names, making, mapping, the kernel's answer to "is somebody attached", room.
+ * The files of segments: names, making, mapping, the kernel's answer to "is somebody attached",
+ * room.
  *
- * They lie in <namespace>/shm-<tag>/SYSV<key>-<id>. The tag is the region's own, so that nothing of an
- * earlier region of the same name is ever taken for a segment. The namespace's directory lets nobody
- * in but its user; below it, directory and files are open to all, for a process that came in as
- * that user and then became another has to be able to attach what the permission bits allow.
- * It gets there by a descriptor of the directory, the one that the library ever keeps: opened
- * before a change of root or identity, close-on-exec, and looked at before each use, for
- * programs close what they do not know.
+ * They lie in <namespace>/shm-<tag>/SYSV<key>-<id>. The tag is the region's own, so that nothing of
+ * an earlier region of the same name is ever taken for a segment. The namespace's directory lets
+ * nobody in but its user; below it, directory and files are open to all, for a process that came in
+ * as that user and then became another has to be able to attach what the permission bits allow. It
+ * gets there by a descriptor of the directory, the one that the library ever keeps: opened before a
+ * change of root or identity, close-on-exec, and looked at before each use, for programs close what
+ * they do not know.
  *
  * Everything is async-signal-safe, leaves errno alone, and works when the process has no descriptor
  * left (RLIMIT_NOFILE): the system calls are then made by a child that shares the memory but has
@@ -43,8 +44,8 @@ struct attach_mapping {
 };
 
 /*
- * Opens the segment's file anew, making it if nobody had it attached before, locks the byte and maps.
- * 0 with m->address, or -errno as mmap(2) and open(2).
+ * Opens the segment's file anew, making it if nobody had it attached before, locks the byte and
+ * maps. 0 with m->address, or -errno as mmap(2) and open(2).
  */
 int attach_file_map(struct attach_mapping *m);
 

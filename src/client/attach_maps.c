@@ -20,7 +20,7 @@ struct map_query {
 	uint32_t name_bytes, build_id_bytes;
 	uint64_t name, build_id;
 };
-#define MAP_QUERY	   _IOWR('f', 17, struct map_query)
+#define MAP_QUERY          _IOWR('f', 17, struct map_query)
 #define MAP_QUERY_OR_NEXT  0x10
 #define MAP_QUERY_OF_FILES 0x20
 

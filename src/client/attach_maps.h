@@ -28,8 +28,8 @@ int attach_maps_open(struct attach_maps *m, pid_t pid);
 void attach_maps_close(struct attach_maps *m);
 
 /*
- * The first mapping that reaches beyond `from` (any: also of no file). Addresses must be asked for in
- * rising order. False: there is none.
+ * The first mapping that reaches beyond `from` (any: also of no file). Addresses must be asked for
+ * in rising order. False: there is none.
  */
 bool attach_maps_next(struct attach_maps *m, uint64_t from, bool any, struct attach_vma *ret);
 

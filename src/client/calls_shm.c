@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * The calls of the shared memory family as programs make them: what is checked, and in which order,
- * as Linux does it; the work is the engine's (ipc/shm.h) and attach.h's. See calls.h for the contract.
+ * as Linux does it; the work is the engine's (ipc/shm.h) and attach.h's. See calls.h for the
+ * contract.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +32,7 @@
 
 #define HUGE_SHIFT 26 /* SHM_HUGE_SHIFT */
 #define HUGE_MASK  0x3f
-#define LARGEST	   ((uint64_t)INT64_MAX) /* of files */
+#define LARGEST    ((uint64_t)INT64_MAX) /* of files */
 
 /* ---- shmget ------------------------------------------------------------------------------ */
 
@@ -307,6 +308,7 @@ long call_shmctl(int id, int cmd, void *user)
 	case IPC_INFO:
 		return limits(tb, user);
 	case SHM_INFO:
+		session_sweep(); /* no segment of the dead is counted */
 		return usage(tb, user);
 	case IPC_STAT:
 	case SHM_STAT:

@@ -103,41 +103,6 @@ struct process_record *session_registered(void)
 
 /* ---- What the engine asks of this process ------------------------------------------------ */
 
-static long open_region(void)
-{
-	struct stat st;
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)session.place.region,
-			   O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
-
-	if (fd < 0)
-		return fd;
-	if (sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0 || st.st_dev != session.dev ||
-	    st.st_ino != session.ino) {
-		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-		return -ESTALE;
-	}
-	return fd;
-}
-
-static long lock_byte(long fd, int cmd, uint32_t ix, struct flock *lock)
-{
-	*lock = (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = ix, .l_len = 1};
-	return sys_call(SYS_fcntl, fd, cmd, (long)lock, 0, 0, 0);
-}
-
-bool session_token_is_free(uint32_t proc_ix)
-{
-	struct flock lock;
-	long fd = open_region();
-	bool is_free;
-
-	if (fd < 0)
-		return false;
-	is_free = lock_byte(fd, F_OFD_GETLK, proc_ix, &lock) == 0 && lock.l_type == F_UNLCK;
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	return is_free;
-}
-
 static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
 {
 	uint32_t *life = region_life(c->base, thread_ix);
@@ -160,6 +125,23 @@ static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
 	       session_token_is_free(t->proc_ix);
 }
 
+/* Has no thread of the process a life word that says it lives? All that can be known of a process
+ * whose pid means nothing here and which has no token; exec looks the same. */
+static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
+{
+	uint32_t groups = load_acquire(&region_header(base)->group_hi); /* REGION_P1/A */
+
+	for (uint32_t g = 0; g < groups; g++)
+		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(base, proc_ix, g); k++) {
+			uint32_t ix = g * GROUP_SPAN + k;
+
+			if (!session_slot_is_free(ix) &&
+			    !(load_acquire(region_life(base, ix)) & LIFE_DIED)) /* LIFE_P1/A */
+				return false;
+		}
+	return true;
+}
+
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 {
 	struct proc_shm *p = region_proc(c->base, proc_ix);
@@ -168,7 +150,8 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (!p || proc_ix == c->proc_ix)
 		return false;
 	if (p->pidns == 0 || p->pidns != session.pidns)
-		return !(p->flags & PROC_TOKENLESS) && session_token_is_free(proc_ix);
+		return p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
+						 : session_token_is_free(proc_ix);
 	state = ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }
@@ -218,9 +201,10 @@ static uint32_t pid_namespace(void)
 {
 	struct stat st;
 
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0) < 0)
-		return 0;
-	return (uint32_t)st.st_ino;
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0) == 0)
+		return (uint32_t)st.st_ino;
+	/* No /proc here (chroot): the parent's, unless this is the first of a new one. */
+	return session_pid() == 1 ? 0 : session.pidns;
 }
 
 static void set_region_env(void)
@@ -297,51 +281,6 @@ static int attach(unsigned flags, bool quiet)
 
 /* ---- Registering the process ------------------------------------------------------------- */
 
-/* Takes the token of slot ix in a mapping that nothing but this image keeps. */
-static void *take_token(uint32_t ix)
-{
-	struct flock lock;
-	long fd = open_region(), page;
-
-	if (fd < 0)
-		return NULL;
-	page = -1;
-	if (lock_byte(fd, F_OFD_SETLK, ix, &lock) == 0)
-		page = sys_call(SYS_mmap, 0, PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	return page < 0 && page > -4096 ? NULL : (void *)page;
-}
-
-static void keep_from_children(void *token)
-{
-	if (token)
-		sys_call(SYS_madvise, (long)token, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
-}
-
-void session_drop_token(void *token)
-{
-	if (token)
-		sys_call(SYS_munmap, (long)token, PAGE_BYTES, 0, 0, 0, 0);
-}
-
-static bool own_slot(void *context, uint32_t ix)
-{
-	void **token = context;
-
-	*token = take_token(ix);
-	keep_from_children(*token);
-	return *token != NULL;
-}
-
-/* For a child about to be forked: that one inherits the mapping. */
-static bool own_slot_of_child(void *context, uint32_t ix)
-{
-	void **token = context;
-
-	*token = take_token(ix);
-	return *token != NULL;
-}
-
 /* Its end is known by its life word and its pid: a token would be its parent's, as the memory is. */
 static int register_vfork_child(struct process_record **ret_me)
 {
@@ -379,9 +318,9 @@ static int register_process(struct process_record **ret_me)
 	me->registered = false;
 	me->pid = pid;
 	session.pidns = pid_namespace();
-	start = ident_start(pid);
+	start = session.pidns ? ident_start(pid) : 0;
 	left = session.pidns && start ? procs_find(session.base, (uint32_t)pid, start) : -1;
-	if (left >= 0 && own_slot(&me->token, (uint32_t)left)) {
+	if (left >= 0 && session_take_token((uint32_t)left, &me->token)) {
 		ix = (uint32_t)left;
 		procs_adopt(session.base, ix);
 		region_proc(session.base, ix)->flags = session.flags;
@@ -395,17 +334,14 @@ static int register_process(struct process_record **ret_me)
 	} else {
 		/* Out of reach (after setuid or chroot, in a child forked by other means): life
 		 * words and pids must do. */
-		long fd = open_region();
+		bool token = session_reserve(pid, false, &me->token, &ix) == 0;
 
-		me->token = NULL;
-		if (fd >= 0)
-			sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-		rc = procs_reserve(session.base, fd >= 0 ? own_slot : NULL, &me->token,
-				   (uint32_t)pid, &ix);
+		if (!token)
+			rc = procs_reserve(session.base, NULL, NULL, (uint32_t)pid, &ix);
 		if (rc < 0)
 			return rc;
 		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns,
-			      session.flags | (fd < 0 ? PROC_TOKENLESS : 0));
+			      session.flags | (token ? 0 : PROC_TOKENLESS));
 	}
 	me->proc_ix = ix;
 	me->registered = true;
@@ -483,7 +419,7 @@ static void look_around(struct thread_block *tb)
 /* Has the region's file been removed, by other means than a command of ours? */
 static bool region_is_gone(void)
 {
-	long fd = open_region();
+	long fd = session_open_region();
 
 	if (fd >= 0)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
@@ -559,8 +495,7 @@ void session_attach_early(void)
 		(void)attach(0, true);
 	/* Registering opens the file again: what that is for, too. */
 	if (session.attached && !vfork_depth && !session_registered() && session.own_ix == NO_SLOT &&
-	    procs_reserve(session.base, own_slot, &session.own_token,
-			  (uint32_t)session_pid(), &session.own_ix) < 0)
+	    session_reserve(session_pid(), false, &session.own_token, &session.own_ix) < 0)
 		session.own_ix = NO_SLOT;
 	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
 		attach_file_keep_door();
@@ -627,7 +562,6 @@ void session_fork_prepare(void)
 	struct thread_block *tb = NULL;
 	uint32_t ix;
 	uint64_t signals;
-	long fd;
 	int error;
 
 	/* Whose attaches the child will have, registers: only then can it be written down. */
@@ -640,12 +574,8 @@ void session_fork_prepare(void)
 	attach_fork_begin();
 	if (!session.attached)
 		return;
-	fd = open_region();
-	if (fd < 0)
-		return; /* the child registers without a token */
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	if (procs_reserve(session.base, own_slot_of_child, &session.child_token,
-			  (uint32_t)session_pid(), &ix) == 0) {
+	/* Else the child registers without a token. */
+	if (session_reserve(session_pid(), true, &session.child_token, &ix) == 0) {
 		session.child_ix = ix;
 		if (tb)
 			attach_fork_record(tb, ix);
@@ -674,7 +604,7 @@ void session_fork_child(void)
 	session.own_token = session.child_token;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
-	keep_from_children(session.own_token);
+	session_keep_from_children(session.own_token);
 	attach_fork_child();
 	/* What it has attached it must be known by: its end is to be seen. */
 	if (session.own_ix != NO_SLOT &&

@@ -48,9 +48,25 @@ pid_t session_pid(void);
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);
 
-/* Is the token of this process slot free, so that its image is gone? */
+/* ---- Tokens: session_token.c -------------------------------------------------------------- */
+
+/* The region's file, opened anew and known to be the same; or -errno. */
+long session_open_region(void);
+
+/* Is the token of this process slot free, so that its image is gone? False where the region's file
+ * cannot be opened. */
 bool session_token_is_free(uint32_t proc_ix);
 
+/* Takes the token of this slot; false: somebody has it, or it is out of reach. */
+bool session_take_token(uint32_t ix, void **ret_token);
+
+/*
+ * Reserves a process slot with its token, for this image alone or (for_child) for a child about to
+ * be forked, which inherits the mapping. 0 or -errno: then nothing is reserved.
+ */
+int session_reserve(pid_t pid, bool for_child, void **ret_token, uint32_t *ret_ix);
+
+void session_keep_from_children(void *token);
 void session_drop_token(void *token);
 
 bool session_slot_is_free(uint32_t thread_ix);

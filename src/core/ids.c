@@ -403,9 +403,9 @@ int ids_forget(struct caller *c, enum family family, uint32_t thread_ix, uint32_
 	return OUTCOME_DONE;
 }
 
+/* Relaxed: `live` is looked at before and after. IPC_SET may be seen half done. */
 void ids_copy_object(const struct object_shm *o, struct object_shm *ret)
 {
-	/* Relaxed: `live` is looked at before and after. IPC_SET may be seen half done. */
 	*ret = (struct object_shm){
 		.gen = load_relaxed(&o->gen),
 		.key = load_relaxed(&o->key),

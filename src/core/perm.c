@@ -22,10 +22,10 @@ static bool is_owner(const struct creds *who, const struct object_shm *o)
 	return who->euid == load_relaxed(&o->cuid) || who->euid == load_relaxed(&o->uid);
 }
 
+/* Relaxed: without a lock any moment's owner and mode will do. */
 int perm_check(const struct caller *c, const struct object_shm *o, uint32_t wanted)
 {
 	const struct creds *who = c->creds;
-	/* Relaxed, here and below: without a lock any moment's owner and mode will do. */
 	uint32_t mode = load_relaxed(&o->mode);
 
 	if (is_owner(who, o))

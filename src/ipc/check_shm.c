@@ -38,14 +38,15 @@ static void check_record(struct check *k, uint32_t proc_ix, const struct attach_
 	if (!s)
 		return; /* stale */
 	if (r->byte >= s->next_byte)
-		check_bad(k, "process %u: attach of shm id %d by byte %llu, which was never given out",
+		check_bad(k,
+			  "process %u: attach of shm id %d by byte %llu, which was never given out",
 			  proc_ix, s->id, (unsigned long long)r->byte);
 	for (const struct attach_shm *other = r;
 	     (other = shm_next_record(k->base, proc_ix, other)) != NULL;)
 		if (other->segment_ix == r->segment_ix && other->segment_gen == r->segment_gen &&
 		    other->byte == r->byte)
-			check_bad(k, "process %u: shm id %d is attached twice by byte %llu", proc_ix,
-				  s->id, (unsigned long long)r->byte);
+			check_bad(k, "process %u: shm id %d is attached twice by byte %llu",
+				  proc_ix, s->id, (unsigned long long)r->byte);
 }
 
 void check_attaches(struct check *k)

@@ -42,7 +42,7 @@
  *              redone grant off the waiter's next request. Told but not woken: owes_wake. Waiter
  *              queued: it leaves at burial. Waiter granted: the operation stands, as in Linux
  *    progress  granter bounded, waiter blocks
- *    tests     conform/sem_sleep, stress/sem-handoff, models/sem.pml
+ *    tests     conform/sem_sleep, stress/sem-threads, crash/scenes, models/sem.pml
  */
 #include <errno.h>
 #include <limits.h>
@@ -526,11 +526,11 @@ void sem_apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wak
 		store_relaxed(&set->object.ctime, set->intent_time); /* read at any time */
 		break;
 	case INTENT_SET:
-		if (t) { /* relaxed: permission is checked at any time */
-			store_relaxed(&set->object.uid, t->set_uid);
-			store_relaxed(&set->object.gid, t->set_gid);
-			store_relaxed(&set->object.mode, t->set_mode);
-			store_relaxed(&set->object.ctime, set->intent_time);
+		if (t) {
+			store_relaxed(&set->object.uid, t->set_uid); /* permission is checked at any time */
+			store_relaxed(&set->object.gid, t->set_gid); /* the same */
+			store_relaxed(&set->object.mode, t->set_mode); /* the same */
+			store_relaxed(&set->object.ctime, set->intent_time); /* the same */
 		}
 		break;
 	case INTENT_EXIT:

@@ -55,13 +55,13 @@
 
 /* ---- Views ------------------------------------------------------------------------------- */
 
+/* Relaxed: without the lock, `live` is looked at before and after. */
 static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct sem_view *ret)
 {
 	uint64_t bytes;
 
 	ret->set = set;
 	ret->ix = ix;
-	/* Relaxed: without the lock, `live` is looked at before and after. */
 	ret->gen = load_relaxed(&set->object.gen);
 	ret->nsems = load_relaxed(&set->nsems);
 	ret->stride = load_relaxed(&set->stride);

@@ -2,13 +2,13 @@
 /*
  * Segments: shmget and shmctl.
  *
- * The memory of a segment is a file beside the region, named after key and id; it is made by whoever
- * attaches first, so a creation is an entry in the table and nothing can be left half made. A
- * removed segment stays, found by its id alone, while somebody is attached. Whether somebody is, the
- * kernel says (a byte lock on the file that lives as long as any mapping, see client/attach.c); what it
- * cannot say is that nobody is just about to. So who destroys reads attach_seq, asks the kernel,
- * then looks under the segment's lock that no attach is in progress and that none has begun or
- * ended since.
+ * The memory of a segment is a file beside the region, named after key and id; it is made by
+ * whoever attaches first, so a creation is an entry in the table and nothing can be left half made.
+ * A removed segment stays, found by its id alone, while somebody is attached. Whether somebody is,
+ * the kernel says (a byte lock on the file that lives as long as any mapping, see client/attach.c);
+ * what it cannot say is that nobody is just about to. So who destroys reads attach_seq, asks the
+ * kernel, then looks under the segment's lock that no attach is in progress and that none has begun
+ * or ended since.
  *
  *   SHM_L1  segment lock and intent
  *    word      segment_shm.object.lock (RLOCK_P1); segment_shm.intent
@@ -137,8 +137,8 @@ static int create(struct caller *c, const struct shm_request *rq, int32_t *ret_i
 		if (table->total + pages < pages || table->total + pages > h->limits.shmall)
 			rc = -ENOSPC;
 		else
-			rc = rq->admitted ? ids_reserve_locked(c, FAMILY_SHM, h->limits.shmmni,
-							       &ix, ret_id)
+			rc = rq->admitted ? ids_reserve_locked(c, FAMILY_SHM, h->limits.shmmni, &ix,
+							       ret_id)
 					  : OUTCOME_ASK;
 		if (rc == -EAGAIN) {
 			rlock_release(c, lock);
@@ -286,7 +286,8 @@ static uint64_t locked_bytes(const unsigned char *base, uint32_t uid)
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		const struct segment_shm *s = shm_segment(base, ix);
 
-		if (load_acquire(&s->object.live) && (s->object.mode & SEGMENT_LOCKED) && /* ID_P1/A */
+		if (load_acquire(&s->object.live) &&
+		    (s->object.mode & SEGMENT_LOCKED) && /* ID_P1/A */
 		    s->lock_uid == uid)
 			sum += shm_mapped_bytes(s->bytes);
 	}
@@ -303,8 +304,8 @@ int shm_set_locked(struct caller *c, int32_t id, bool locked, uint64_t limit_byt
 
 	if (!o)
 		return -EINVAL;
-	if (!who->cap_ipc_lock && ((who->euid != o->uid && who->euid != o->cuid) ||
-				   (locked && limit_bytes == 0)))
+	if (!who->cap_ipc_lock &&
+	    ((who->euid != o->uid && who->euid != o->cuid) || (locked && limit_bytes == 0)))
 		return -EPERM;
 	rc = lock_segment(c, id, ix);
 	if (rc != OUTCOME_DONE)
@@ -368,8 +369,7 @@ static bool is_being_attached(struct caller *c, uint32_t ix, uint32_t gen)
 	uint32_t hi = region_proc_count(c->base);
 
 	for (uint32_t p = 0; p < hi; p++)
-		for (struct attach_shm *r = NULL;
-		     (r = shm_next_record(c->base, p, r)) != NULL;)
+		for (struct attach_shm *r = NULL; (r = shm_next_record(c->base, p, r)) != NULL;)
 			if (load_acquire(&r->state) == ATTACH_MAKING && /* SHM_D1/A */
 			    r->segment_ix == ix && r->segment_gen == gen)
 				return true;
@@ -389,7 +389,8 @@ int shm_destroy(struct caller *c, int32_t id, uint32_t seq)
 	s = shm_segment(c->base, ix);
 	if (!shm_is_doomed(c->base, s)) {
 		rc = OUTCOME_DONE;
-	} else if (is_being_attached(c, ix, o->gen) || load_acquire(&s->attach_seq) != seq) { /* SHM_D1/A */
+	} else if (is_being_attached(c, ix, o->gen) ||
+		   load_acquire(&s->attach_seq) != seq) { /* SHM_D1/A */
 		rc = OUTCOME_RETRY;
 	} else {
 		self->op_family = FAMILY_SHM;

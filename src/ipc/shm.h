@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shared memory: what shmget, shmat, shmdt and shmctl mean, as far as the region goes. The engine
- * side: files, mappings and /proc are the caller's business (client/attach.h); here are the segments,
- * who is attached, and when a removed one may go. Results: OUTCOME_DONE, OUTCOME_BUSY (wait on
- * c->busy, then start over from the beginning), or -errno as the manual pages have it;
- * -ENOTRECOVERABLE for a damaged region; -EINTR when the call comes from a handler that interrupted a
- * call of the same thread on the same segment. The design and its cards are in shm.c and
+ * side: files, mappings and /proc are the caller's business (client/attach.h); here are the
+ * segments, who is attached, and when a removed one may go. Results: OUTCOME_DONE, OUTCOME_BUSY
+ * (wait on c->busy, then start over from the beginning), or -errno as the manual pages have it;
+ * -ENOTRECOVERABLE for a damaged region; -EINTR when the call comes from a handler that interrupted
+ * a call of the same thread on the same segment. The design and its cards are in shm.c and
  * shm_attach.c.
  */
 #ifndef USYSV_IPC_SHM_H
@@ -20,7 +20,8 @@
 #define SHMF_NORESERVE 010000
 
 /* outcomes beside those of caller.h */
-#define OUTCOME_ASK   4 /* shm_get: the call would create; is there room for it? Call again, admitted */
+#define OUTCOME_ASK                                                                                \
+	4 /* shm_get: the call would create; is there room for it? Call again, admitted */
 #define OUTCOME_RETRY 5 /* shm_destroy: somebody attaches or has just attached */
 
 static inline struct segment_shm *shm_segment(const unsigned char *base, uint32_t ix)

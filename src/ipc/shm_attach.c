@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * Who is attached: records in blocks that the process's slot names. A process changes its own records
- * only (one thread at a time: the client has a lock for it), its burial all of them. So nothing but
- * a segment's lock is ever taken for an attach, and nothing at all for a detach; the count of a segment
- * is a walk over all processes, which only shmctl and removal need.
+ * Who is attached: records in blocks that the process's slot names. A process changes its own
+ * records only (one thread at a time: the client has a lock for it), its burial all of them. So
+ * nothing but a segment's lock is ever taken for an attach, and nothing at all for a detach; the
+ * count of a segment is a walk over all processes, which only shmctl and removal need.
  *
  * Before an attach has a mapping it has a record in state MAKING, written under the segment's
  * lock: that is what a remover looks for (SHM_D1). Each attach gets a byte of the file that no
- * other ever had; its lock is the proof that a mapping still lives, after a fork also in another process.
+ * other ever had; its lock is the proof that a mapping still lives, after a fork also in another
+ * process.
  *
  *   SHM_A1  attach records
  *    word      attach_shm.state; proc_shm.attach_ref, attach_block_shm.next_ref
@@ -33,9 +34,9 @@
 #include "core/perm.h"
 #include "core/rlock.h"
 
-#define FIRST_RECORDS	7u /* of a process's first block: 256 bytes */
-#define BLOCK_RECORDS	127u
-#define BLOCKS_BOUND	4096u
+#define FIRST_RECORDS 7u /* of a process's first block: 256 bytes */
+#define BLOCK_RECORDS 127u
+#define BLOCKS_BOUND  4096u
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
 
@@ -187,7 +188,9 @@ struct segment_shm *shm_segment_of(const unsigned char *base, const struct attac
 {
 	struct segment_shm *s = shm_segment(base, r->segment_ix);
 
-	return s && load_acquire(&s->object.live) && s->object.gen == r->segment_gen ? s : NULL; /* ID_P1/A */
+	return s && load_acquire(&s->object.live) && s->object.gen == r->segment_gen
+		       ? s
+		       : NULL; /* ID_P1/A */
 }
 
 uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen)
@@ -197,15 +200,16 @@ uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t
 	/* A slot that changed hands while it was counted is counted again: its blocks may have been
 	 * anything. */
 	for (int tries = 0; p && tries < 100; tries++) {
-		uint64_t claim = load_acquire(&p->claim);     /* REG_P1/A */
-		uint32_t state = load_acquire(&p->state);     /* REG_P2/A */
+		uint64_t claim = load_acquire(&p->claim);    /* REG_P1/A */
+		uint32_t state = load_acquire(&p->state);    /* REG_P2/A */
 		uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
 		uint32_t n = 0;
 
 		for (struct attach_shm *r = NULL; (r = shm_next_record(base, proc_ix, r)) != NULL;)
 			n += r->segment_ix == ix && r->segment_gen == gen;
-		if (load_acquire(&p->claim) == claim && load_acquire(&p->state) == state && /* REG_P1/A */
-		    load_acquire(&p->attach_ref) == ref)				     /* SHM_A1/A */
+		if (load_acquire(&p->claim) == claim &&
+		    load_acquire(&p->state) == state &&  /* REG_P1/A */
+		    load_acquire(&p->attach_ref) == ref) /* SHM_A1/A */
 			return n;
 	}
 	return 0;
@@ -261,7 +265,7 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 		r->segment_gen = o->gen;
 		r->byte = ret->byte;
 		r->address = 0;
-		fetch_add(&s->attach_seq, 1);		/* SHM_D1/R */
+		fetch_add(&s->attach_seq, 1);            /* SHM_D1/R */
 		store_release(&r->state, ATTACH_MAKING); /* SHM_D1/R, SHM_A1/R */
 	}
 	rlock_release(c, ids_object_lock(FAMILY_SHM, ix));
@@ -278,14 +282,14 @@ void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t addr
 			shm_detached(c, r, 0);
 	a->record->address = address;
 	note_attach(a->segment, c->pid, now);
-	fetch_add(&a->segment->attach_seq, 1);		 /* SHM_D1/R: before the state */
+	fetch_add(&a->segment->attach_seq, 1);         /* SHM_D1/R: before the state */
 	store_release(&a->record->state, ATTACH_LIVE); /* SHM_A1/R */
 }
 
 void shm_attach_failed(struct caller *c, const struct shm_attach *a)
 {
 	(void)c;
-	fetch_add(&a->segment->attach_seq, 1);		 /* SHM_D1/R: before the state */
+	fetch_add(&a->segment->attach_seq, 1);         /* SHM_D1/R: before the state */
 	store_release(&a->record->state, ATTACH_FREE); /* SHM_A1/R */
 }
 
@@ -349,9 +353,13 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 			shm_note_detach(s, pid, now);
 		store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
 	}
-	for (uint32_t n = 0; free_blocks && (ref = load_acquire(&p->attach_ref)) != 0; n++) { /* SHM_A1/A */
-		struct attach_block_shm *b = block_at(c->base, ref);
+	for (uint32_t n = 0; free_blocks; n++) {
+		struct attach_block_shm *b;
 
+		ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+		if (!ref)
+			break;
+		b = block_at(c->base, ref);
 		if (!b || n > BLOCKS_BOUND) {
 			store_release(&p->attach_ref, 0); /* SHM_A1/R: damage */
 			break;

@@ -375,6 +375,7 @@ PUBLIC int fstatat(int dirfd, const char *restrict path, struct stat *restrict s
 	ANSWER_STAT(dirfd, path, st, NEXT(fstatat)(dirfd, path, st, flags));
 }
 
+#ifdef STATX_BASIC_STATS /* not every C library has it */
 PUBLIC int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		 struct statx *restrict stx)
 {
@@ -402,6 +403,7 @@ PUBLIC int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 	stx->stx_atime = stx->stx_ctime = stx->stx_mtime;
 	return 0;
 }
+#endif
 
 /* The kernel's file may be another's, or none. */
 static int accessible(int dirfd, const char *path, int mode, int rc)

@@ -14,6 +14,7 @@
 #include "client/retire.h"
 #include "client/session.h"
 #include "core/region.h"
+#include "reaper/kin.h"
 
 #define MS 1000000ll
 
@@ -194,7 +195,9 @@ uint32_t reaper_settle(struct reaper *r)
 
 int reaper_retire(struct reaper *r, unsigned retire_flags)
 {
-	int error = retire_namespace(&r->place, r->region_fd, r->base, retire_flags);
+	int error = !(retire_flags & RETIRE_FORCE) && kin_exist(&r->place)
+			    ? -EBUSY
+			    : retire_namespace(&r->place, r->region_fd, r->base, retire_flags);
 
 	if (error == 0)
 		r->gone = true;

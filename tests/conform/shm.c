@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * conform-shm: shmget, shmat and shmdt: sizes, addresses, flags, content. Who counts as attached, and
- * what fork, exec and the end of a process do, is asked by conform-shm-life, shmctl by conform-shmctl.
+ * conform-shm: shmget, shmat and shmdt: sizes, addresses, flags, content. Who counts as attached,
+ * and what fork, exec and the end of a process do, is asked by conform-shm-life, shmctl by
+ * conform-shmctl.
  */
 #include "conform/shm_calls.h"
 
@@ -370,9 +371,9 @@ static void permission_to_attach(void **state)
 	static const struct {
 		int mode, flags, error;
 	} rows[] = {
-		{0600, 0, EACCES},	 {0604, 0, EACCES},
-		{0602, 0, EACCES},	 {0606, 0, 0},
-		{0604, SHM_RDONLY, 0},	 {0602, SHM_RDONLY, EACCES},
+		{0600, 0, EACCES},        {0604, 0, EACCES},
+		{0602, 0, EACCES},        {0606, 0, 0},
+		{0604, SHM_RDONLY, 0},    {0602, SHM_RDONLY, EACCES},
 		{0606, SHM_EXEC, EACCES}, {0604, SHM_RDONLY | SHM_EXEC, EACCES},
 	};
 	int id = shm_new(PAGE);

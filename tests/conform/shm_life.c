@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * conform-shm-life: who counts as attached: over fork and vfork, exec, every kind of end, munmap,
- * mremap and mprotect; and when a removed segment goes. Wherever a test looks after the end of a child
- * it looks once: a wrong 0 would let two database servers at one another's data.
+ * mremap and mprotect; and when a removed segment goes. Wherever a test looks after the end of a
+ * child it looks once: a wrong 0 would let two database servers at one another's data.
  */
 #include "conform/shm_calls.h"
 
@@ -377,8 +377,8 @@ static void end_by_a_thread(void)
 static void every_kind_of_end_detaches(void **state)
 {
 	static void (*const ends[])(void) = {
-		end_by_exit,	end_by_underscore_exit, end_by_raw_exit_group,
-		end_by_sigkill, end_by_abort,		end_by_a_thread,
+		end_by_exit,    end_by_underscore_exit, end_by_raw_exit_group,
+		end_by_sigkill, end_by_abort,           end_by_a_thread,
 	};
 	int id = shm_new(PAGE);
 

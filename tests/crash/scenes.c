@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* What the victim does when it dies: each operation of the engine, in the situations that matter. */
+/* What the victim does when it dies: each operation of the engine, in the situations that matter.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,8 +110,8 @@ static void reusable_record(struct cast *c)
 
 static void several(struct cast *c)
 {
-	struct semop_shm ops[] = {{2, -3, OP_UNDO}, {0, 1, OP_UNDO}, {1, 0, 0}, {1, 4, OP_UNDO},
-				  {2, -1, 0}};
+	struct semop_shm ops[] = {
+		{2, -3, OP_UNDO}, {0, 1, OP_UNDO}, {1, 0, 0}, {1, 4, OP_UNDO}, {2, -1, 0}};
 
 	EXPECT_INT(engine_semop(c->victim, c->id[0], ops, 5), 0);
 }
@@ -306,7 +307,8 @@ static void rmid_contended(struct cast *c)
 {
 	everything(c);
 	contend(c, ids_table_lock(FAMILY_SEM));
-	contend(c, region_off(c->e->base, &region_header(c->e->base)->arena[ARENA_SEM].pool[0].lock));
+	contend(c,
+		region_off(c->e->base, &region_header(c->e->base)->arena[ARENA_SEM].pool[0].lock));
 }
 
 /* ---- semget ------------------------------------------------------------------------------ */
@@ -384,7 +386,8 @@ static void give_blocks(struct cast *c)
 
 static void take_span(struct cast *c)
 {
-	EXPECT_INT(arena_take(&c->victim->c, ARENA_GENERAL, NAME_FLY, 3 * CHUNK_BYTES), OUTCOME_DONE);
+	EXPECT_INT(arena_take(&c->victim->c, ARENA_GENERAL, NAME_FLY, 3 * CHUNK_BYTES),
+		   OUTCOME_DONE);
 }
 
 static void give_span(struct cast *c)

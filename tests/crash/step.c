@@ -5,7 +5,8 @@
  *   step-sem [-s SECONDS] [-e EVERY] [-d DEEP_EVERY] [-l] [-v] [SCENE]
  *
  * -s begins no scene after so many seconds; -e tries each so-many-th change of the region only; -d
- * steps the recovery for each so-many-th of these (0: none); -l adds the scenes with a large region.
+ * steps the recovery for each so-many-th of these (0: none); -l adds the scenes with a large
+ * region.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #include "ipc/repair.h"
 #include "ipc/sem_priv.h"
 
-#define NOW	      1700000000
+#define NOW               1700000000
 #define INSTRUCTIONS_MOST 3000000
 
 static const struct step_options *options;
@@ -209,8 +209,8 @@ static void check_wakes(struct cast *c, uint64_t lock)
 		uint32_t word = c->lock[i] ? *(rlock_shm *)region_at(c->e->base, c->lock[i]) : 0;
 
 		if (c->lock[i] && word != RLOCK_W && !engine_woken(c->e, c->lock[i], c->wakes))
-			fail("lock %#llx: %#x, and nobody was woken", (unsigned long long)c->lock[i],
-			     word);
+			fail("lock %#llx: %#x, and nobody was woken",
+			     (unsigned long long)c->lock[i], word);
 	}
 }
 
@@ -473,7 +473,8 @@ static void run_scene(void)
 			d[deaths].instruction = n;
 			one_death(&c, &d[deaths],
 				  options->deep_every &&
-					  (changes - 1) / options->every % options->deep_every == 0);
+					  (changes - 1) / options->every % options->deep_every ==
+						  0);
 			deaths++;
 		}
 		count->instructions += n;

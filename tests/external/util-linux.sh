@@ -26,8 +26,9 @@ listed() {
 segment=$(ipcmk -M 12345 -p 0640 | id_of)
 set=$(ipcmk -S 7 -p 0604 | id_of)
 queue=$(ipcmk -Q | id_of)
-[ -n "$segment" ] && [ -n "$set" ] && [ -n "$queue" ] ||
-	fail "ipcmk: '$segment' '$set' '$queue'"
+for id in "$segment" "$set" "$queue"; do
+	[ -n "$id" ] || fail "ipcmk: '$segment' '$set' '$queue'"
+done
 
 listed -m "$segment" 4=640 5=12345 6=0
 listed -s "$set" 4=604 5=7
@@ -40,15 +41,19 @@ ipcs -s -t | awk -v id="$set" '$1 == id && /Not set/ { n++ } END { exit n != 1 }
 	fail "ipcs -s -t"
 ipcs -q -c | awk -v id="$queue" '$1 == id { n++ } END { exit n != 1 }' || fail "ipcs -q -c"
 ipcs -u >use || fail "ipcs -u"
-grep -qx 'segments allocated 1' use && grep -qx 'used arrays = 1' use &&
-	grep -qx 'allocated semaphores = 7' use && grep -qx 'allocated queues = 1' use ||
-	fail "ipcs -u: $(cat use)"
+for line in 'segments allocated 1' 'used arrays = 1' 'allocated semaphores = 7' \
+	'allocated queues = 1'; do
+	grep -qx "$line" use || fail "ipcs -u has no '$line': $(cat use)"
+done
 ipcs -l >limits || fail "ipcs -l"
-grep -qx 'max number of arrays = 32000' limits && grep -qx 'max queues system wide = 32000' limits &&
-	grep -qx 'max number of segments = 4096' limits || fail "ipcs -l: $(cat limits)"
+for line in 'max number of arrays = 32000' 'max queues system wide = 32000' \
+	'max number of segments = 4096'; do
+	grep -qx "$line" limits || fail "ipcs -l has no '$line': $(cat limits)"
+done
 
 lsipc -m -i "$segment" | grep -q '12\.1K\|12345' || fail "lsipc -m -i"
-lsipc -s -i "$set" | grep -q 'Semaphores\|NSEMS\|7' || fail "lsipc -s -i"
+lsipc -s -i "$set" | awk '/^Semaphores:/ && $NF == 7 { n++ } END { exit n != 1 }' ||
+	fail "lsipc -s -i: $(lsipc -s -i "$set")"
 lsipc -s | awk -v id="$set" '$2 == id { n++ } END { exit n != 1 }' || fail "lsipc -s"
 lsipc -q | awk -v id="$queue" '$2 == id { n++ } END { exit n != 1 }' || fail "lsipc -q"
 lsipc -g | awk '$1 == "SEMMNI" && $(NF - 1) == 1 { n++ } END { exit n != 1 }' || fail "lsipc -g"
@@ -58,7 +63,9 @@ ipcrm -M "$key" || fail "ipcrm by key"
 ipcrm -s "$set" -q "$queue" || fail "ipcrm by id"
 ! ipcrm -m "$segment" 2>/dev/null || fail "removed twice"
 ! ipcrm -Q 0x7eadbee1 2>/dev/null || fail "removed a key that is not there"
-ipcmk -S 2 >/dev/null && ipcmk -Q >/dev/null && ipcrm --all || fail "ipcrm --all"
+ipcmk -S 2 >/dev/null || fail "ipcmk"
+ipcmk -Q >/dev/null || fail "ipcmk"
+ipcrm --all || fail "ipcrm --all"
 left=$(for what in -m -s -q; do ipcs "$what"; done | grep -c '^0x')
 [ "$left" = 0 ] || fail "still listed: $(ipcs)"
 pass "made, listed in every way, removed"

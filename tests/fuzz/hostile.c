@@ -30,6 +30,7 @@
 
 static volatile struct {
 	uint64_t round;
+	uint64_t slowest, slowest_ns; /* by the CPU's time */
 	bool finished;
 } *progress;
 
@@ -41,6 +42,14 @@ static uint64_t now_s(void)
 	return (uint64_t)t.tv_sec;
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static uint64_t mixed(uint64_t n)
 {
 	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -48,20 +57,36 @@ static uint64_t mixed(uint64_t n)
 	return n ^ n >> 31;
 }
 
+static void on_limit(int signal)
+{
+	static const char text[] = "hostile: the round takes no end\n";
+
+	(void)signal;
+	(void)!write(2, text, sizeof(text) - 1);
+	abort(); /* a sanitizer then tells where */
+}
+
 _Noreturn static void rounds(uint64_t seed, uint64_t first, uint64_t end, uint64_t until, bool say)
 {
 	struct rlimit no_core = {0, 0};
 
 	setrlimit(RLIMIT_CORE, &no_core);
+	signal(SIGPROF, on_limit);
 	for (uint64_t n = first; n < end && now_s() < until; n++) {
 		struct itimerval limit = {.it_value = {ROUND_LIMIT_S, 0}};
 		struct choices ch = {.state = mixed(mixed(seed) + n) | 1};
+		uint64_t before = cpu_ns(), spent;
 
 		progress->round = n;
 		setitimer(ITIMER_PROF, &limit, NULL);
 		if (say)
 			fprintf(stderr, "round %llu\n", (unsigned long long)n);
 		hostile_round(&ch, say);
+		spent = cpu_ns() - before;
+		if (spent > progress->slowest_ns) {
+			progress->slowest = n;
+			progress->slowest_ns = spent;
+		}
 	}
 	progress->round++;
 	progress->finished = true;
@@ -150,7 +175,9 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		progress->round++;
 	}
-	printf("%llu rounds, %llu bad\n", (unsigned long long)(progress->round - first),
-	       (unsigned long long)faults);
+	printf("%llu rounds, %llu bad; the slowest, %llu, took %llu ms\n",
+	       (unsigned long long)(progress->round - first), (unsigned long long)faults,
+	       (unsigned long long)progress->slowest,
+	       (unsigned long long)progress->slowest_ns / 1000000);
 	return faults ? 1 : 0;
 }

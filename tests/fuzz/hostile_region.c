@@ -407,6 +407,7 @@ static void restore(void)
 {
 	if (map(base, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_FIXED) == MAP_FAILED)
 		fail("cannot map anew", errno);
+	(void)madvise(base, (size_t)REGION_BYTES, MADV_NOHUGEPAGE); /* else it costs time only */
 	for (uint32_t i = 0; i < range_count; i++)
 		memcpy(base + ranges[i].off, ranges[i].content, (size_t)ranges[i].bytes);
 	memcpy(actors, actors_at_first, sizeof(actors));

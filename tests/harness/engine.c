@@ -22,8 +22,8 @@
 #include "ipc/check.h"
 #include "ipc/repair.h"
 
-#define NOW		1700000000
-#define POLL_NS		10000000
+#define NOW             1700000000
+#define POLL_NS         10000000
 #define ENGINES_AT_ONCE 8
 
 static struct engine *engines[ENGINES_AT_ONCE];
@@ -273,13 +273,13 @@ static void walk_chunks(struct walk *w, int arena)
 	range(w, descs, hi * sizeof(struct chunk_shm));
 	for (uint32_t ix = 0; ix < hi && !w->ended; ix++) {
 		const struct chunk_shm *ch = region_at(w->from, descs + ix * sizeof(*ch));
-		uint64_t off = ARENAS_OFF + (uint64_t)arena * ARENA_BYTES +
-			       (uint64_t)ix * CHUNK_BYTES;
+		uint64_t off =
+			ARENAS_OFF + (uint64_t)arena * ARENA_BYTES + (uint64_t)ix * CHUNK_BYTES;
 		/* A span's own marks say nothing; a page never written to costs a page here. */
-		uint32_t pages = ch->class_ix == ARENA_CLASS_SPAN ||
-						 ch->class_ix == ARENA_CLASS_INSIDE
-					 ? 0xffffu
-					 : ch->ready_pages;
+		uint32_t pages =
+			ch->class_ix == ARENA_CLASS_SPAN || ch->class_ix == ARENA_CLASS_INSIDE
+				? 0xffffu
+				: ch->ready_pages;
 
 		for (; pages; pages &= pages - 1)
 			range(w, off + (uint64_t)__builtin_ctz(pages) * PAGE_BYTES, PAGE_BYTES);
@@ -566,8 +566,7 @@ int engine_sleep(struct actor *a)
 		    !cas(state, &st, WAIT_WORD(WAIT_REQUEST(st), WAIT_ASLEEP)))
 			continue;
 		if (engine_now_ns() > end)
-			engine_fail(__FILE__, __LINE__, "thread %u sleeps on",
-				    a->c.thread_ix);
+			engine_fail(__FILE__, __LINE__, "thread %u sleeps on", a->c.thread_ix);
 		/* No poll: a wake that never comes must show. */
 		until = end + 1000000000;
 		t = (struct timespec){until / 1000000000, until % 1000000000};

@@ -21,15 +21,15 @@
 #include "core/region.h"
 #include "ipc/sem.h"
 
-#define ENGINE_ACTORS	512
-#define ENGINE_THREADS	4096 /* thread indexes whose death can be told */
-#define ENGINE_PROCS	1024
-#define ENGINE_WAKES	1024
-#define ENGINE_FIRST_PID 1000u
+#define ENGINE_ACTORS     512
+#define ENGINE_THREADS    4096 /* thread indexes whose death can be told */
+#define ENGINE_PROCS      1024
+#define ENGINE_WAKES      1024
+#define ENGINE_FIRST_PID  1000u
 #define ENGINE_DEADLINE_S 60
 
 #define OP_NOWAIT 04000
-#define OP_UNDO	  010000
+#define OP_UNDO   010000
 #define GET_CREAT 01000
 #define GET_EXCL  02000
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * Real processes, killed. Workers use semaphore sets as they are, by the C library's calls; their
- * parent kills one of them every few milliseconds, at whatever instruction, and starts another in its
- * place. What they take they take with SEM_UNDO, in one call or several, so that at the end every
- * value is what it was at first; nobody sleeps who could go on; bystanders, who are never killed, have
- * got on all the time.
+ * parent kills one of them every few milliseconds, at whatever instruction, and starts another in
+ * its place. What they take they take with SEM_UNDO, in one call or several, so that at the end
+ * every value is what it was at first; nobody sleeps who could go on; bystanders, who are never
+ * killed, have got on all the time.
  *
  *   kill-sem [SECONDS [SEED]]
  *
@@ -24,12 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORKERS	   6
+#define WORKERS    6
 #define BYSTANDERS 2
-#define SETS	   2
-#define SEMS	   7 /* 0 a lock, 1..5 counters, 6 goes up and down by itself */
-#define TOKENS	   2
-#define LIMIT_S	   60
+#define SETS       2
+#define SEMS       7 /* 0 a lock, 1..5 counters, 6 goes up and down by itself */
+#define TOKENS     2
+#define LIMIT_S    60
 
 static int set_id[SETS];
 static int sets; /* made so far */
@@ -38,7 +38,7 @@ static struct shared {
 	uint32_t stop;
 	uint64_t rounds[WORKERS + BYSTANDERS];
 	uint64_t inside[SETS]; /* who has the lock; 0 nobody, or a dead one */
-} *shared;
+} * shared;
 
 _Noreturn static void fail(const char *what, long value)
 {
@@ -158,8 +158,8 @@ static void expect_values(void)
 			int expected = s == 0 ? 1 : s < 6 ? TOKENS : 100;
 
 			if (values[s] != expected) {
-				fprintf(stderr, "kill-sem: set %d, semaphore %d: %d, not %d\n", i, s,
-					values[s], expected);
+				fprintf(stderr, "kill-sem: set %d, semaphore %d: %d, not %d\n", i,
+					s, values[s], expected);
 				exit(1);
 			}
 			if (semctl(set_id[i], s, GETNCNT) || semctl(set_id[i], s, GETZCNT))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* Blocks: every class and spans, exhaustion, giving back, and what deaths leave in a thread's names. */
+/* Blocks: every class and spans, exhaustion, giving back, and what deaths leave in a thread's
+ * names. */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "unit.h"
 
 #define CLASSES 15
-static const uint32_t class_bytes[CLASSES] = {64,   128,  192,	256,  384,  512,   768,	 1024,
+static const uint32_t class_bytes[CLASSES] = {64,   128,  192,  256,  384,  512,   768,  1024,
 					      1536, 2048, 3072, 4096, 8448, 21824, 32768};
 
 static uint32_t take(struct actor *a, enum arena_id arena, enum name name, uint64_t bytes)

@@ -164,9 +164,9 @@ static void test_next_id(void **state)
 	EXPECT_INT(id, 0);
 	t->next_id = 77 << 15 | 500;
 	EXPECT_INT(engine_semget(a, 0, 1, 0600), 77 << 15 | 500);
-	EXPECT_INT(t->next_id, -1); /* a wish is good for one creation */
+	EXPECT_INT(t->next_id, -1);                  /* a wish is good for one creation */
 	EXPECT_INT(engine_semget(a, 0, 1, 0600), 1); /* and leaves the cycle alone */
-	t->next_id = 3 << 15 | 500; /* taken: the next free one */
+	t->next_id = 3 << 15 | 500;                  /* taken: the next free one */
 	EXPECT_INT(engine_semget(a, 0, 1, 0600), 3 << 15 | 501);
 	t->next_id = 9 << 15 | 32767;
 	EXPECT_INT(engine_semget(a, 0, 1, 0600), 9 << 15 | 32767);

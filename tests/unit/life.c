@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Life words, with real threads and processes: however a thread ends, the kernel has marked its word
- * by the time that its end can be learned of; and the C library's own robust mutexes still work.
+ * Life words, with real threads and processes: however a thread ends, the kernel has marked its
+ * word by the time that its end can be learned of; and the C library's own robust mutexes still
+ * work.
  */
 #include "client/life.h"
 
@@ -23,8 +24,8 @@ struct page {
 
 static struct page *shared_page(struct engine *e)
 {
-	struct page *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE,
-			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct page *p =
+		mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_mutexattr_t attr;
 
 	EXPECT(p != MAP_FAILED);

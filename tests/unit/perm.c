@@ -12,9 +12,13 @@ struct who {
 static int check(const struct who *w, uint32_t mode, uint32_t wanted)
 {
 	const struct object_shm o = {.mode = mode, .uid = 10, .gid = 20, .cuid = 11, .cgid = 21};
-	const struct creds creds = {.euid = w->euid, .egid = 99, .fsgid = w->fsgid,
-				    .groups = &w->group, .group_count = w->group != 0,
-				    .cap_ipc_owner = w->ipc_owner, .cap_sys_admin = w->sys_admin};
+	const struct creds creds = {.euid = w->euid,
+				    .egid = 99,
+				    .fsgid = w->fsgid,
+				    .groups = &w->group,
+				    .group_count = w->group != 0,
+				    .cap_ipc_owner = w->ipc_owner,
+				    .cap_sys_admin = w->sys_admin};
 	const struct caller c = {.creds = &creds};
 
 	return perm_check(&c, &o, wanted);
@@ -23,8 +27,8 @@ static int check(const struct who *w, uint32_t mode, uint32_t wanted)
 static int owner(const struct who *w)
 {
 	const struct object_shm o = {.mode = 0, .uid = 10, .gid = 20, .cuid = 11, .cgid = 21};
-	const struct creds creds = {.euid = w->euid, .cap_ipc_owner = w->ipc_owner,
-				    .cap_sys_admin = w->sys_admin};
+	const struct creds creds = {
+		.euid = w->euid, .cap_ipc_owner = w->ipc_owner, .cap_sys_admin = w->sys_admin};
 	const struct caller c = {.creds = &creds};
 
 	return perm_check_owner(&c, &o);

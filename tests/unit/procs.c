@@ -150,12 +150,9 @@ static void test_many_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_reserve_and_give_back),
-		TEST(test_publish_find_adopt),
-		TEST(test_threads_fill_groups),
-		TEST(test_slots_are_used_again),
-		TEST(test_image_replaced),
-		TEST(test_many_processes),
+		TEST(test_reserve_and_give_back), TEST(test_publish_find_adopt),
+		TEST(test_threads_fill_groups),   TEST(test_slots_are_used_again),
+		TEST(test_image_replaced),        TEST(test_many_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

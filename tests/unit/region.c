@@ -125,7 +125,8 @@ static void test_growth(void **state)
 	EXPECT_INT(region_grow(e->base, &t->hi, off, OBJECT_SLOT_BYTES, OBJECT_CAPACITY, 100), 0);
 	EXPECT_INT(t->hi, 112);
 	EXPECT_INT(region_grow(e->base, &t->hi, off, OBJECT_SLOT_BYTES, OBJECT_CAPACITY,
-			       OBJECT_CAPACITY), -ENOSPC);
+			       OBJECT_CAPACITY),
+		   -ENOSPC);
 	EXPECT_INT(t->hi, 112);
 	t->hi = 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Burial: of threads, processes, buriers; what is busy, who lives, and the end of one's own process. */
+/* Burial: of threads, processes, buriers; what is busy, who lives, and the end of one's own
+ * process. */
 #include "unit.h"
 
 static bool in_use(struct actor *a)
@@ -237,7 +238,7 @@ static void test_exit_alone(void **state)
 	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
 	EXPECT_INT(*region_group_owner(e->base, group), 0);
 	EXPECT_INT(engine_blocks(e), 2); /* the set's */
-	EXPECT_INT(engine_exit(a), 0); /* again: nothing */
+	EXPECT_INT(engine_exit(a), 0);   /* again: nothing */
 }
 
 static void test_exit_with_other_threads(void **state)
@@ -322,9 +323,9 @@ static void test_death_in_exit(void **state)
 
 	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
 	/* The thread's slot is given back, the group and the process's are not. */
-	actor_proc(a)->claim = CLAIM_WORD(CLAIM_GEN(actor_proc(a)->claim),
-					  CLAIM_GEN(actor_slot(a)->claim) & 0xfffff,
-					  a->c.thread_ix + 1);
+	actor_proc(a)->claim =
+		CLAIM_WORD(CLAIM_GEN(actor_proc(a)->claim),
+			   CLAIM_GEN(actor_slot(a)->claim) & 0xfffff, a->c.thread_ix + 1);
 	actor_slot(a)->claim += CLAIM_WORD(1, 0, 0);
 	engine_kill(a);
 	engine_sweep(g);

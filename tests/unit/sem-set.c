@@ -15,8 +15,7 @@ static void join_many(void **state, struct actor **a)
 static struct semq_shm *side_of(struct actor *a, int32_t id, uint32_t num)
 {
 	struct set_shm *set = set_of(a, id);
-	struct semq_shm *side =
-		region_block(a->e->base, set->side_ref, set->nsems * sizeof(*side));
+	struct semq_shm *side = region_block(a->e->base, set->side_ref, set->nsems * sizeof(*side));
 
 	return &side[num];
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* SEM_UNDO records: finding, sharing, clearing, using again, applying at exit; and half-made ones. */
+/* SEM_UNDO records: finding, sharing, clearing, using again, applying at exit; and half-made ones.
+ */
 #include "unit.h"
 
 static struct undo_shm *record(struct actor *a, uint32_t ref)

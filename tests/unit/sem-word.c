@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* The semaphore word without the set's lock: plain operations, held words, and deaths of holders. */
+/* The semaphore word without the set's lock: plain operations, held words, and deaths of holders.
+ */
 #include "unit.h"
 
 #include "ipc/sem_priv.h"
@@ -74,7 +75,8 @@ static void test_several_at_once(void **state)
 	struct semop_shm ok[] = {{4, -5, 0}, {4, 0, 0}, {4, 2, 0}, {0, 1, 0}, {2, -3, 0}};
 	struct semop_shm block[] = {{0, 1, 0}, {1, 3, 0}, {2, -1, OP_NOWAIT}};
 	struct semop_shm range[] = {{0, 32767, 0}, {1, 1, 0}};
-	struct semop_shm many[] = {{0, 1, 0}, {1, 1, 0}, {2, 1, 0}, {3, 1, 0}, {4, 1, 0}, {5, 1, 0}};
+	struct semop_shm many[] = {{0, 1, 0}, {1, 1, 0}, {2, 1, 0},
+				   {3, 1, 0}, {4, 1, 0}, {5, 1, 0}};
 
 	EXPECT_INT(engine_try(a, id, ok, 5), OUTCOME_DONE);
 	expect_free(a, id, 4, 2, a->c.pid);

@@ -13,8 +13,12 @@
 
 static inline int get_segment(struct actor *a, int32_t key, uint64_t bytes, uint32_t flags)
 {
-	struct shm_request rq = {.key = key, .bytes = bytes, .flags = flags, .tid = a->c.pid,
-				 .now = NOW, .admitted = true};
+	struct shm_request rq = {.key = key,
+				 .bytes = bytes,
+				 .flags = flags,
+				 .tid = a->c.pid,
+				 .now = NOW,
+				 .admitted = true};
 	int32_t id = -1;
 	int rc;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * Death at any instruction of an operation on segments and attach records. The operation runs in a child
- * that is stepped instruction by instruction; whenever the region has changed, a copy of it is
- * taken in which the process is dead, a survivor cleans up that copy, and what others see must be what
- * the operation finds or what it leaves; nothing may be lost. At some of these points the
+ * Death at any instruction of an operation on segments and attach records. The operation runs in a
+ * child that is stepped instruction by instruction; whenever the region has changed, a copy of it
+ * is taken in which the process is dead, a survivor cleans up that copy, and what others see must
+ * be what the operation finds or what it leaves; nothing may be lost. At some of these points the
  * clean-up is stepped likewise, and dies in turn.
  */
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "shm-calls.h"
 
 #define STATE_MAX 4096
-#define DEEPER	  25 /* every so many points the clean-up is stepped too ... */
+#define DEEPER    60 /* every so many points the clean-up is stepped too ... */
 #define DEEPER_AT 7  /* ... from this one on */
 
 struct scene {
@@ -86,7 +86,8 @@ static void take_blocks(struct actor *a)
 		UNTIL_DONE(a, arena_take(&a->c, ARENA_GENERAL, name, block_sizes[i]));
 		a->c.proc_ix = own;
 		EXPECT_INT(rc, 0);
-		memset(region_block(a->e->base, actor_slot(a)->name_ref[name], FILLED), 'x', FILLED);
+		memset(region_block(a->e->base, actor_slot(a)->name_ref[name], FILLED), 'x',
+		       FILLED);
 	}
 }
 
@@ -126,7 +127,8 @@ struct judge {
 	const char *name;
 };
 
-static void judge(struct judge *j, const struct engine *copy, uint64_t instruction, bool may_go_back)
+static void judge(struct judge *j, const struct engine *copy, uint64_t instruction,
+		  bool may_go_back)
 {
 	static char now[STATE_MAX];
 
@@ -321,11 +323,8 @@ static void step_operation(const struct operation *op)
 	static struct judge j;
 	struct scene s;
 	struct running r = {op, &s};
-	struct stepper st = {.s = &s,
-			     .j = &j,
-			     .copy = copies[0],
-			     .deep = copies[1],
-			     .deep_seen = copies[2]};
+	struct stepper st = {
+		.s = &s, .j = &j, .copy = copies[0], .deep = copies[1], .deep_seen = copies[2]};
 
 	j = (struct judge){.name = op->name};
 	/* Once without stepping, for the state at the end. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the unit tests of the engine share. Each test gets a fresh region, which must be clean after. */
+/* What the unit tests of the engine share. Each test gets a fresh region, which must be clean
+ * after. */
 #ifndef TESTS_UNIT_H
 #define TESTS_UNIT_H
 
