@@ -13,15 +13,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define load_relaxed(p)	    __atomic_load_n((p), __ATOMIC_RELAXED)
-#define load_acquire(p)	    __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define load_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
+#define load_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
-#define exchange(p, v)	    __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
-#define fetch_or(p, v)	    __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
-#define fetch_add(p, v)	    __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
+#define exchange(p, v)      __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
+#define fetch_or(p, v)      __atomic_fetch_or((p), (v), __ATOMIC_ACQ_REL)
+#define fetch_add(p, v)     __atomic_fetch_add((p), (v), __ATOMIC_ACQ_REL)
 #ifdef __SANITIZE_THREAD__
-/* It knows no fences. What a fence orders here are atomic loads, in which it sees no race anyway. */
+/* It knows no fences. What a fence orders here are atomic loads, in which it sees no race anyway.
+ */
 #define fence_acquire() __atomic_signal_fence(__ATOMIC_ACQUIRE)
 #else
 #define fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)

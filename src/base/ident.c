@@ -129,7 +129,8 @@ static bool some_thread_runs(pid_t pid)
 {
 	char path[64], text[1024];
 	char entries[2048] __attribute__((aligned(8)));
-	char *base = append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/task");
+	char *base =
+		append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/task");
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			   0, 0);
 	bool runs = false;
@@ -164,7 +165,7 @@ enum ident_state ident_process(pid_t pid, uint64_t start)
 	/* Present but not shown: hidepid, or the /proc of another pid namespace. */
 	if (rc < 0)
 		return sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH ? IDENT_GONE
-									  : IDENT_UNKNOWN;
+									: IDENT_UNKNOWN;
 	if (start && f.start != start)
 		return IDENT_GONE;
 	if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')

@@ -247,14 +247,35 @@ static bool fill_objects(const struct family_view *view, struct table *t, const 
 	return true;
 }
 
-static int list_objects(const char *name, const struct table_options *options)
+/* Each name in the list must be a column of some family. */
+static bool columns_exist(const char *list)
 {
+	while (list && *list) {
+		size_t n = strcspn(list, ",");
+		bool known = false;
+
+		for (unsigned i = 0; i < family_view_count; i++)
+			known |= table_has_column(family_views[i].columns,
+						  family_views[i].column_count, list, n);
+		if (!known) {
+			cli_error("there is no column '%.*s'", (int)n, list);
+			return false;
+		}
+		list += n + (list[n] == ',');
+	}
+	return true;
+}
+
+static int list_objects(const char *name, const struct table_options *chosen)
+{
+	struct table_options each = *chosen, *options = &each;
 	struct table *tables[FAMILY_COUNT] = {NULL};
 	struct namespace_place place;
 	const unsigned char *base;
 	int fd, status = EXIT_FAILURE;
 
-	if (cli_open(name, NAMESPACE_LOOK, &place, &fd) < 0)
+	each.others = true;
+	if (!columns_exist(chosen->columns) || cli_open(name, NAMESPACE_LOOK, &place, &fd) < 0)
 		return EXIT_FAILURE;
 	base = cli_map_to_look(&place, fd);
 	close(fd);

@@ -134,7 +134,15 @@ static int sem_remove(int32_t id)
 
 /* ---- Message queues ------------------------------------------------------------------------ */
 
-enum { MSG_BYTES = OBJECT_COLUMNS, MSG_MESSAGES, MSG_QBYTES, MSG_LSPID, MSG_LRPID, MSG_STIME, MSG_RTIME };
+enum {
+	MSG_BYTES = OBJECT_COLUMNS,
+	MSG_MESSAGES,
+	MSG_QBYTES,
+	MSG_LSPID,
+	MSG_LRPID,
+	MSG_STIME,
+	MSG_RTIME
+};
 
 static const struct column msg_columns[] = {
 	COMMON_COLUMNS,
@@ -170,13 +178,22 @@ static int msg_remove(int32_t id)
 
 /* ---- Segments ------------------------------------------------------------------------------ */
 
-enum { SHM_BYTES = OBJECT_COLUMNS, SHM_NATTCH, SHM_STATUS, SHM_CPID, SHM_LPID, SHM_ATIME, SHM_DTIME };
+enum {
+	SHM_BYTES = OBJECT_COLUMNS,
+	SHM_NATTCH,
+	SHM_STATUS,
+	SHM_CPID,
+	SHM_LPID,
+	SHM_ATIME,
+	SHM_DTIME
+};
 
 static const struct column shm_columns[] = {
 	COMMON_COLUMNS,
 	[SHM_BYTES] = {"SIZE", "size in bytes", COLUMN_NUMBER, true},
 	[SHM_NATTCH] = {"NATTCH", "attaches on record", COLUMN_NUMBER, true},
-	[SHM_STATUS] = {"STATUS", "dest: removed, goes with the last detach; locked", COLUMN_TEXT, true},
+	[SHM_STATUS] = {"STATUS", "dest: removed, goes with the last detach; locked", COLUMN_TEXT,
+			true},
 	[SHM_CPID] = {"CPID", "process of the creator", COLUMN_NUMBER, false},
 	[SHM_LPID] = {"LPID", "process of the last attach or detach", COLUMN_NUMBER, false},
 	[SHM_ATIME] = {"ATIME", "time of the last attach", COLUMN_TIME, false},

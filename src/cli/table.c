@@ -45,7 +45,9 @@ static bool add_column(struct table *t, const struct column *column, unsigned wh
 	return true;
 }
 
-static bool choose(struct table *t, const struct column *columns, unsigned count, const char *list)
+/* others: a column that is not ours is another table's. */
+static bool choose(struct table *t, const struct column *columns, unsigned count, const char *list,
+		   bool others)
 {
 	int at = 0;
 
@@ -56,21 +58,26 @@ static bool choose(struct table *t, const struct column *columns, unsigned count
 		size_t n = strcspn(list, ",");
 		int which = find_column(columns, count, list, n);
 
-		if (which < 0) {
+		if (which < 0 && !others) {
 			cli_error("there is no column '%.*s'", (int)n, list);
 			return false;
 		}
-		if (!add_column(t, &columns[which], (unsigned)which, &at))
+		if (which >= 0 && !add_column(t, &columns[which], (unsigned)which, &at))
 			goto memory;
 		list += n + (list[n] == ',');
 	}
-	if (at > 0)
+	if (at > 0 || (others && add_column(t, &columns[0], 0, &at)))
 		return true;
 	cli_error("no columns given");
 	return false;
 memory:
 	cli_error("%s", strerror(ENOMEM));
 	return false;
+}
+
+bool table_has_column(const struct column *columns, unsigned count, const char *name, size_t n)
+{
+	return find_column(columns, count, name, n) >= 0;
 }
 
 struct table *table_new(const char *name, const struct column *columns, unsigned count,
@@ -92,7 +99,7 @@ struct table *table_new(const char *name, const struct column *columns, unsigned
 	scols_table_enable_json(t->scols, options->json);
 	scols_table_enable_raw(t->scols, options->raw);
 	scols_table_enable_noheadings(t->scols, options->no_headings);
-	if (!choose(t, columns, count, options->columns)) {
+	if (!choose(t, columns, count, options->columns, options->others)) {
 		table_free(t);
 		return NULL;
 	}

@@ -8,6 +8,7 @@
 #define USYSV_CLI_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,9 +24,13 @@ struct column {
 struct table_options {
 	bool json, raw, no_headings, bytes;
 	const char *columns; /* comma-separated names; null: those by default */
+	bool others;         /* several tables are printed: a name may be a column of another one */
 };
 
 struct table;
+
+/* Is the name (of n bytes) one of the columns? */
+bool table_has_column(const struct column *columns, unsigned count, const char *name, size_t n);
 
 /* name: of the array in JSON. Null after a complaint: an unknown column, or no memory. */
 struct table *table_new(const char *name, const struct column *columns, unsigned count,

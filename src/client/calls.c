@@ -103,9 +103,9 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 	int rc;
 
 	for (;;) {
-		struct timed_sleep s = {
-			.sleep.cancellable = thread_is_async_cancel && thread_cancellable,
-			.deadline = deadline};
+		struct timed_sleep s = {.sleep.cancellable =
+						thread_is_async_cancel && thread_cancellable,
+					.deadline = deadline};
 
 		call_enter(tb);
 		rq->now = time(NULL);

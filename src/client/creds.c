@@ -13,7 +13,7 @@
 #include "base/sys.h"
 #include "client/thread.h"
 
-#define RING	      8
+#define RING          8
 #define INLINE_GROUPS 64
 
 struct record {

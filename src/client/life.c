@@ -87,7 +87,8 @@ static void link_node(struct robust_list_head *head, struct node *node)
 
 		memcpy((void *)((next & ~(uintptr_t)1) - sizeof(uintptr_t)), &here, sizeof(here));
 	}
-	head->list.next = (struct robust_list *)(void *)((unsigned char *)node + offsetof(struct node, next));
+	head->list.next =
+		(struct robust_list *)(void *)((unsigned char *)node + offsetof(struct node, next));
 	crash_barrier();
 }
 

@@ -11,7 +11,7 @@
 
 /* Private memory of a thread that goes with its life word. */
 #define LIFE_PRIVATE_BYTES 4096u
-#define LIFE_NODE_BYTES	   64u
+#define LIFE_NODE_BYTES    64u
 
 /*
  * Puts the life word of thread slot thread_ix under the kernel's eyes for the calling thread.

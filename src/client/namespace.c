@@ -285,9 +285,8 @@ int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 	}
 	/* Under mlockall(MCL_FUTURE) a mapping that can be read is filled at once, all of it. */
 	p = mmap(NULL, (size_t)REGION_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (p != MAP_FAILED &&
-	    (munlock(p, (size_t)REGION_BYTES) < 0 ||
-	     mprotect(p, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE) < 0)) {
+	if (p != MAP_FAILED && (munlock(p, (size_t)REGION_BYTES) < 0 ||
+				mprotect(p, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE) < 0)) {
 		int error = errno;
 
 		(void)munmap(p, (size_t)REGION_BYTES);

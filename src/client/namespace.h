@@ -19,8 +19,8 @@
 
 struct namespace_place {
 	char name[NAMESPACE_NAME_MAX + 1];
-	char root[PATH_MAX]; /* <base>/usysv-<uid> */
-	char dir[PATH_MAX];  /* <root>/<name> */
+	char root[PATH_MAX];   /* <base>/usysv-<uid> */
+	char dir[PATH_MAX];    /* <root>/<name> */
 	char region[PATH_MAX]; /* <dir>/region */
 };
 
@@ -40,9 +40,9 @@ int namespace_locate_path(const char *region, struct namespace_place *ret, const
 bool namespace_base_chosen(const struct namespace_place *place);
 
 #define NAMESPACE_CREATE  1u /* make it if it is not there */
-#define NAMESPACE_AUTO	  2u /* made on a program's behalf (REGION_AUTO) */
+#define NAMESPACE_AUTO    2u /* made on a program's behalf (REGION_AUTO) */
 #define NAMESPACE_PRIVATE 4u /* REGION_PRIVATE; must not exist yet */
-#define NAMESPACE_LOOK	  8u /* only to look at: opened read-only, a removal under way goes on */
+#define NAMESPACE_LOOK    8u /* only to look at: opened read-only, a removal under way goes on */
 
 /*
  * Opens the region file read-write, making directory and file as the flags say (built under a

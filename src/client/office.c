@@ -34,8 +34,7 @@ static bool in_office(struct caller *c, uint32_t link)
 
 	if (!p)
 		return false;
-	return link - 1 == c->thread_ix ||
-	       ident_process((pid_t)p->pid, p->start) == IDENT_ALIVE ||
+	return link - 1 == c->thread_ix || ident_process((pid_t)p->pid, p->start) == IDENT_ALIVE ||
 	       !c->ops->is_dead(c, link - 1, true);
 }
 

@@ -21,7 +21,7 @@
 #include "base/atomic.h"
 #include "base/sys.h"
 
-#define LINE_BYTES	    1024
+#define LINE_BYTES          1024
 #define KERNEL_SIGSET_BYTES (_NSIG / 8)
 
 static uint32_t said[REPORT_COUNT];
@@ -100,8 +100,8 @@ static void write_line(const struct line *line)
 	if (sys_call(SYS_ppoll, (long)&out, 1, (long)&now, 0, 0, 0) != 1 ||
 	    !(out.revents & POLLOUT))
 		return;
-	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&pipe_bit, (long)&before,
-		 KERNEL_SIGSET_BYTES, 0, 0);
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&pipe_bit, (long)&before, KERNEL_SIGSET_BYTES,
+		 0, 0);
 	sys_call(SYS_rt_sigpending, (long)&pending, KERNEL_SIGSET_BYTES, 0, 0, 0, 0);
 	if (sys_call(SYS_write, STDERR_FILENO, (long)line->text, (long)line->length, 0, 0, 0) ==
 		    -EPIPE &&

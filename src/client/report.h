@@ -10,18 +10,17 @@
 
 enum report_kind {
 	REPORT_NAMESPACE, /* cannot enter or create the namespace */
-	REPORT_DAMAGE,	  /* the region is damaged */
-	REPORT_FAMILY,	  /* a family of calls that this build lacks */
-	REPORT_EXEC,	  /* a program that the preload cannot reach */
-	REPORT_REAPER,	  /* no reaper could be started */
-	REPORT_SEGMENT,	  /* a segment's memory cannot be reached */
-	REPORT_PLACE,	  /* the namespace lies on a disk file system */
+	REPORT_DAMAGE,    /* the region is damaged */
+	REPORT_FAMILY,    /* a family of calls that this build lacks */
+	REPORT_EXEC,      /* a program that the preload cannot reach */
+	REPORT_REAPER,    /* no reaper could be started */
+	REPORT_SEGMENT,   /* a segment's memory cannot be reached */
+	REPORT_PLACE,     /* the namespace lies on a disk file system */
 	REPORT_COUNT,
 };
 
 /* Formats %s, %d, %u, %x and %m-less: pass strerror-like text yourself (report_errno). */
-void report(enum report_kind kind, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void report(enum report_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A short English text for an errno value, without locale or allocation. */
 const char *report_errno(int error);

@@ -273,15 +273,16 @@ static int attach(unsigned flags, bool quiet)
 		session.failed = true;
 		session.error = rc;
 		report(REPORT_NAMESPACE, "cannot use namespace '%s' (%s): %s%s%s",
-		       session.place.name, session.place.region, report_errno(-rc),
-		       why ? ": " : "", why ? why : "");
+		       session.place.name, session.place.region, report_errno(-rc), why ? ": " : "",
+		       why ? why : "");
 	}
 	return rc;
 }
 
 /* ---- Registering the process ------------------------------------------------------------- */
 
-/* Its end is known by its life word and its pid: a token would be its parent's, as the memory is. */
+/* Its end is known by its life word and its pid: a token would be its parent's, as the memory is.
+ */
 static int register_vfork_child(struct process_record **ret_me)
 {
 	struct process_record *me = vfork_record_made();
@@ -494,7 +495,8 @@ void session_attach_early(void)
 	if (!session.attached && !session.failed)
 		(void)attach(0, true);
 	/* Registering opens the file again: what that is for, too. */
-	if (session.attached && !vfork_depth && !session_registered() && session.own_ix == NO_SLOT &&
+	if (session.attached && !vfork_depth && !session_registered() &&
+	    session.own_ix == NO_SLOT &&
 	    session_reserve(session_pid(), false, &session.own_token, &session.own_ix) < 0)
 		session.own_ix = NO_SLOT;
 	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
@@ -523,7 +525,8 @@ bool session_has_attaches(void)
 {
 	struct process_record *me = session.attached ? session_registered() : NULL;
 
-	return me && load_acquire(&region_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
+	return me &&
+	       load_acquire(&region_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
 }
 
 int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)

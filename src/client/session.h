@@ -63,8 +63,8 @@ void session_exit(void);
 void session_reap(pid_t pid);
 
 /*
- * unshare(CLONE_SYSVSEM), also by CLONE_NEWIPC: the process's SEM_UNDO is applied and starts empty, if
- * the caller is its only thread; else nothing. [signal]
+ * unshare(CLONE_SYSVSEM), also by CLONE_NEWIPC: the process's SEM_UNDO is applied and starts empty,
+ * if the caller is its only thread; else nothing. [signal]
  */
 void session_leave_undo(void);
 
@@ -74,15 +74,16 @@ void session_sweep(void);
 /* The pid in this process slot as this process sees pids; 0: it does not see that one. */
 uint32_t session_visible_pid(uint32_t proc_ix);
 
-/* Buries the process in this slot if it is dead: for who looks at an object and finds it among those
- * whose SEM_UNDO it awaits. Outside a section. */
+/* Buries the process in this slot if it is dead: for who looks at an object and finds it among
+ * those whose SEM_UNDO it awaits. Outside a section. */
 void session_bury(struct thread_block *tb, uint32_t proc_ix);
 
 /* Looks for the dead, and starts a reaper when nobody has the office: sleepers do it now and then.
  * Outside a section. */
 void session_check_reaper(struct thread_block *tb);
 
-/* Set by the preload: called once, when the process attaches (fault handlers are installed then). */
+/* Set by the preload: called once, when the process attaches (fault handlers are installed then).
+ */
 extern void (*session_on_attach)(void);
 
 /* Whose the region is; false when not attached. [signal] */

@@ -25,7 +25,7 @@
 struct thread_block;
 struct sleep {
 	bool settled;
-	int result; /* 0 or -errno once settled */
+	int result;       /* 0 or -errno once settled */
 	bool cancellable; /* pthread_cancel() ends it */
 	/* The last part of the call after a sleep that succeeded, null: none. In a section, also
 	 * before a handler runs. Returns the call's result or -errno. */
@@ -33,10 +33,10 @@ struct sleep {
 };
 
 struct thread_block {
-	uint32_t ready; /* 1: registered, everything below is valid */
-	uint32_t depth; /* sections entered */
+	uint32_t ready;  /* 1: registered, everything below is valid */
+	uint32_t depth;  /* sections entered */
 	uint32_t masked; /* signals wait in cap[]: flush at the end of the section */
-	uint32_t probe;	 /* SIGSEGV or SIGBUS is blocked here: probe user memory before copying */
+	uint32_t probe;  /* SIGSEGV or SIGBUS is blocked here: probe user memory before copying */
 	struct sleep *sleep; /* the call that sleeps; null: none */
 	bool stale; /* a handler ran although the waiter could not be taken back in time: the
 		     * next entry settles it first */

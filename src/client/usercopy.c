@@ -52,8 +52,7 @@ static bool probe_word(uint32_t *word, bool write)
 
 	if (write)
 		result = sys_call(SYS_futex, (long)&mine, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0,
-				  (long)word,
-				  FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, -2048));
+				  (long)word, FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_LT, -2048));
 	else
 		result = sys_call(SYS_futex, (long)word, FUTEX_CMP_REQUEUE | FUTEX_PRIVATE_FLAG, 0,
 				  0, (long)&mine, 0);
@@ -120,14 +119,14 @@ extern const struct exception table_stop[] __asm__("__stop_us_ex")
 	".popsection"
 
 #define LOAD(mov, constraint, value, from)                                                         \
-	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                   \
+	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                    \
 				  : [dst] "=" constraint(value)                                    \
 				  : [src] "m"(*(const char *)(from))                               \
 				  : "memory"                                                       \
 				  : fault)
 
 #define STORE(mov, constraint, value, to)                                                          \
-	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                   \
+	__asm__ __volatile__ goto("1:\t" mov " %[src], %[dst]\n\t" ROW("fault")                    \
 				  :                                                                \
 				  : [dst] "m"(*(char *)(to)), [src] constraint(value)              \
 				  : "memory"                                                       \

@@ -24,15 +24,15 @@
 #include "core/rlock.h"
 #include "ipc/sem.h"
 
-#define NS_PER_S     1000000000ll
-#define LOCK_SPIN_NS 20000
-#define WORD_SPIN_NS 10000
-#define WAIT_SPIN_NS 40000
-#define LOOK_PAUSES  16
-#define FIRST_POLL_NS 5000000ll
-#define LAST_POLL_NS  NS_PER_S
+#define NS_PER_S       1000000000ll
+#define LOCK_SPIN_NS   20000
+#define WORD_SPIN_NS   10000
+#define WAIT_SPIN_NS   40000
+#define LOOK_PAUSES    16
+#define FIRST_POLL_NS  5000000ll
+#define LAST_POLL_NS   NS_PER_S
 #define LOOK_AROUND_NS NS_PER_S
-#define BACKOFF_MAX  255
+#define BACKOFF_MAX    255
 
 static int64_t now_ns(void)
 {
@@ -57,7 +57,7 @@ struct timespec wait_deadline(int64_t ns)
 /* Is there another CPU on which the one we wait for can be running? */
 static bool have_company(void)
 {
-	static uint32_t cpus; /* 0: not asked yet */
+	static uint32_t cpus;             /* 0: not asked yet */
 	uint32_t n = load_relaxed(&cpus); /* the same whoever asks */
 
 	if (n == 0) {
@@ -80,7 +80,8 @@ static bool spin(const uint32_t *word, uint32_t value, uint32_t mask, int64_t bu
 	if (!have_company())
 		return false;
 	for (int looks = 0;; looks++) {
-		if ((load_acquire(word) & mask) != (value & mask)) /* LIFE_P1/A, RLOCK_P1/A: a hint */
+		if ((load_acquire(word) & mask) !=
+		    (value & mask)) /* LIFE_P1/A, RLOCK_P1/A: a hint */
 			return true;
 		for (int i = 0; i < LOOK_PAUSES; i++)
 			cpu_relax();
@@ -156,7 +157,8 @@ static void wait_word(struct thread_block *tb, bool is_lock)
 	if (spin(word, c->busy.value, is_lock ? RLOCK_OWNER : ~0u,
 		 is_lock ? LOCK_SPIN_NS : WORD_SPIN_NS))
 		return;
-	for (int64_t poll = FIRST_POLL_NS;; poll = poll * 2 > LAST_POLL_NS ? LAST_POLL_NS : poll * 2) {
+	for (int64_t poll = FIRST_POLL_NS;;
+	     poll = poll * 2 > LAST_POLL_NS ? LAST_POLL_NS : poll * 2) {
 		int rc;
 
 		if (!(is_lock ? rlock_announce(c) : sem_announce(c)))

@@ -21,8 +21,8 @@ void wait_busy_in_section(struct thread_block *tb);
 
 /*
  * Sleeps until the request queued in the thread's waiter has ended (0), the deadline of
- * CLOCK_MONOTONIC has passed (-ETIMEDOUT; null: none) or a handler has run (-EINTR): in the last two
- * cases the waiter is still queued, unless s->settled. Outside a section.
+ * CLOCK_MONOTONIC has passed (-ETIMEDOUT; null: none) or a handler has run (-EINTR): in the last
+ * two cases the waiter is still queued, unless s->settled. Outside a section.
  */
 int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 		const struct timespec *deadline);

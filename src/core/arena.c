@@ -25,13 +25,11 @@
  *   ARENA_P2  chunk
  *    word      chunk_shm.class_ix
  *    states    0 > TAKEN (named in chunk_link) > class k > TAKEN > 0; 0 > SPAN > 0
- *    writers   0 <> TAKEN, 0 <> SPAN: holder of the arena's lock. TAKEN <> class: of the pool's lock
- *    order     under those locks
- *    stale-ok  INSIDE marks without a SPAN before them: dropped by repair
- *    death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void, and
- *              cleared by repair, before the lock is free: another may take the chunk then
- *    progress  as above
- *    tests     unit/arena
+ *    writers   0 <> TAKEN, 0 <> SPAN: holder of the arena's lock. TAKEN <> class: of the pool's
+ * lock order     under those locks stale-ok  INSIDE marks without a SPAN before them: dropped by
+ * repair death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void,
+ * and cleared by repair, before the lock is free: another may take the chunk then progress  as
+ * above tests     unit/arena
  */
 #include "core/arena.h"
 
@@ -268,7 +266,8 @@ static int take_chunk(struct caller *c, enum arena_id arena)
 	if (rc != OUTCOME_DONE)
 		return rc;
 	store_crash(&self->chunk_link, chunk_name(arena, ix));
-	store_crash(&chunk_at(c->base, arena, ix)->class_ix, ARENA_CLASS_TAKEN); /* ARENA_P2 commit */
+	store_crash(&chunk_at(c->base, arena, ix)->class_ix,
+		    ARENA_CLASS_TAKEN); /* ARENA_P2 commit */
 	arena_of(c->base, arena)->lowest = ix + 1;
 	rlock_release(c, arena_lock_off(arena));
 	return OUTCOME_DONE;
@@ -370,7 +369,8 @@ static int take_span(struct caller *c, enum arena_id arena, enum name name, uint
 		chunk_at(c->base, arena, ix + k)->class_ix = ARENA_CLASS_INSIDE;
 	chunk_at(c->base, arena, ix)->span = n;
 	store_crash(&self->name_ref[name], (uint32_t)(chunk_off(arena, ix) / REF_UNIT));
-	store_crash(&chunk_at(c->base, arena, ix)->class_ix, ARENA_CLASS_SPAN); /* ARENA_P2 commit */
+	store_crash(&chunk_at(c->base, arena, ix)->class_ix,
+		    ARENA_CLASS_SPAN); /* ARENA_P2 commit */
 	rlock_release(c, arena_lock_off(arena));
 	rc = region_populate(c->base, chunk_off(arena, ix), bytes);
 	return rc < 0 ? -ENOMEM : OUTCOME_DONE;
@@ -440,7 +440,8 @@ static int give_span(struct caller *c, struct thread_shm *t, enum name name, str
 	if (p->arena == ARENA_GENERAL)
 		p->chunk->ready_pages = 0;
 	store_crash(&p->chunk->class_ix, 0); /* ARENA_P2 commit */
-	for (uint32_t k = 1; k < n && p->chunk_ix + k < region_chunk_count(c->base, p->arena); k++) {
+	for (uint32_t k = 1; k < n && p->chunk_ix + k < region_chunk_count(c->base, p->arena);
+	     k++) {
 		struct chunk_shm *inside = chunk_at(c->base, p->arena, p->chunk_ix + k);
 
 		if (inside->class_ix != ARENA_CLASS_INSIDE)
@@ -539,9 +540,8 @@ static void clear_void_names(struct caller *c, struct thread_shm *t)
 	for (int n = 0; t && n < NAME_COUNT; n++) {
 		struct place p;
 
-		if (t->name_ref[n] &&
-		    (!locate(c->base, t->name_ref[n], &p) ||
-		     (p.class < ARENA_CLASSES && bit_is_free(p.chunk, p.block))))
+		if (t->name_ref[n] && (!locate(c->base, t->name_ref[n], &p) ||
+				       (p.class < ARENA_CLASSES && bit_is_free(p.chunk, p.block))))
 			store_crash(&t->name_ref[n], 0);
 	}
 }
@@ -596,8 +596,8 @@ static void rebuild_arena(struct caller *c, enum arena_id arena)
 void arena_repair(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
 {
 	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
-	enum arena_id arena = (enum arena_id)((lock_off - arena_lock_off(0)) /
-					      sizeof(struct arena_shm));
+	enum arena_id arena =
+		(enum arena_id)((lock_off - arena_lock_off(0)) / sizeof(struct arena_shm));
 	uint64_t inside = (lock_off - arena_lock_off(0)) % sizeof(struct arena_shm);
 	struct thread_shm *victim =
 		dead->victim_link ? region_thread(c->base, dead->victim_link - 1) : NULL;

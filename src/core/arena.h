@@ -18,11 +18,12 @@
  */
 int arena_take(struct caller *c, enum arena_id arena, enum name name, uint64_t bytes);
 
-/* Gives the block named in name_ref[name] of the calling thread back; 0 is none. 0, OUTCOME_BUSY. */
+/* Gives the block named in name_ref[name] of the calling thread back; 0 is none. 0, OUTCOME_BUSY.
+ */
 int arena_give(struct caller *c, enum name name);
 
-/* Gives back the chunk that an earlier call left between arena and pool, because something was busy:
- * before the calling thread's slot is given up. 0, OUTCOME_BUSY. */
+/* Gives back the chunk that an earlier call left between arena and pool, because something was
+ * busy: before the calling thread's slot is given up. 0, OUTCOME_BUSY. */
 int arena_settle(struct caller *c);
 
 /* As arena_give() for the names of a dead thread that c has claimed and named as its victim. */

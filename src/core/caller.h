@@ -33,7 +33,8 @@ struct caller_ops {
 	bool (*is_dead)(struct caller *c, uint32_t thread_ix, bool patient);
 	/* Has the process of this slot ended, not merely its image (exec keeps it)? */
 	bool (*is_process_dead)(struct caller *c, uint32_t proc_ix);
-	/* Is the image gone that was registered in this slot, by exec or with the process? Null: no. */
+	/* Is the image gone that was registered in this slot, by exec or with the process? Null:
+	 * no. */
 	bool (*is_image_gone)(struct caller *c, uint32_t proc_ix);
 	/* Copies from or to the caller's memory; -EFAULT. Called with no lock held. */
 	int (*copy_in)(struct caller *c, void *to, const void *user, size_t n);
@@ -43,7 +44,8 @@ struct caller_ops {
 	 * is 0, what that lock of its protects. Called under the claim; ipc's repair_lock().
 	 */
 	void (*repair)(struct caller *c, uint32_t dead_ix, uint64_t lock_off);
-	/* Unlinks the file of a segment that is no more; null: there are no files. May be repeated. */
+	/* Unlinks the file of a segment that is no more; null: there are no files. May be repeated.
+	 */
 	void (*drop_segment)(struct caller *c, int32_t key, int32_t id);
 };
 
@@ -57,7 +59,7 @@ enum busy_kind {
 /* What a busy lock or word leaves for the client to wait on, with nothing held. */
 struct busy {
 	uint64_t word_off;   /* the futex word's offset in the region */
-	uint32_t value;	     /* sleep while it holds this */
+	uint32_t value;      /* sleep while it holds this */
 	uint32_t owner_link; /* thread that has it, index + 1; 0 unknown */
 	enum busy_kind kind;
 };

@@ -98,7 +98,7 @@ bool ids_find_key(const unsigned char *base, enum family family, int32_t key, ui
 
 		if (!o)
 			return false;
-		live = load_acquire(&o->live); /* ID_P1/A */
+		live = load_acquire(&o->live);              /* ID_P1/A */
 		if (live && load_relaxed(&o->key) == key) { /* ordered by the fence */
 			fence_acquire(); /* ID_P1: key was read before `live` is looked at again */
 			if (load_relaxed(&o->live) == live) { /* ordered by the fence */
@@ -154,7 +154,7 @@ static void link_key(struct caller *c, enum family family, uint32_t ix)
 	uint32_t *bucket = bucket_of(c->base, family, o->key);
 
 	store_release(&o->hash_link, *bucket); /* ID_P2/R */
-	store_release(bucket, ix + 1);	       /* ID_P2/R */
+	store_release(bucket, ix + 1);         /* ID_P2/R */
 }
 
 static void unlink_key(struct caller *c, enum family family, uint32_t ix)
@@ -369,7 +369,8 @@ void ids_publish_locked(struct caller *c, enum family family, uint32_t ix, int32
 	struct thread_shm *self = region_self(c);
 
 	crash_barrier();
-	store_release(&region_object(c->base, family, ix)->live, (uint32_t)id + 1); /* ID_P1/R commit */
+	store_release(&region_object(c->base, family, ix)->live,
+		      (uint32_t)id + 1); /* ID_P1/R commit */
 	crash_barrier();
 	t->in_use++;
 	t->total += total;

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REGION_MAGIC	0x317673797375ull /* "usysv1" */
+#define REGION_MAGIC    0x317673797375ull /* "usysv1" */
 #define REGION_PROTOCOL 1u
 
 #define REF_UNIT 64u
@@ -35,41 +35,41 @@ enum family { FAMILY_MSG, FAMILY_SEM, FAMILY_SHM, FAMILY_COUNT };
 
 #define PAGE_BYTES 4096u
 
-#define PROC_CAPACITY	    65536u
-#define GROUP_CAPACITY	    131072u /* groups of threads, one page each */
-#define GROUP_SPAN	    8u	    /* thread indexes a group spans, of which ... */
-#define GROUP_THREADS	    5u	    /* ... these exist */
-#define THREAD_CAPACITY	    (GROUP_CAPACITY * GROUP_SPAN)
-#define OBJECT_CAPACITY	    32768u /* of one family */
-#define OBJECT_SHIFT	    15
-#define BUCKET_CAPACITY	    32768u
-#define BUCKETS_AT_FIRST    1024u
-#define OBJECT_SLOT_BYTES   256u
-#define CHUNK_BYTES	    65536u
-#define CHUNK_CAPACITY	    262144u /* of one arena: 16 GiB */
-#define ARENA_POOLS	    16u
-#define ARENA_CLASSES	    15u
-#define ARENA_CLASS_SPAN    0xfeu /* head of a run of whole chunks */
-#define ARENA_CLASS_TAKEN   0xffu /* between the arena and a pool, named by a thread */
-#define ARENA_CLASS_INSIDE  0xfdu /* a chunk inside a span */
-#define CHUNK_BLOCKS	    1024u
+#define PROC_CAPACITY      65536u
+#define GROUP_CAPACITY     131072u /* groups of threads, one page each */
+#define GROUP_SPAN         8u      /* thread indexes a group spans, of which ... */
+#define GROUP_THREADS      5u      /* ... these exist */
+#define THREAD_CAPACITY    (GROUP_CAPACITY * GROUP_SPAN)
+#define OBJECT_CAPACITY    32768u /* of one family */
+#define OBJECT_SHIFT       15
+#define BUCKET_CAPACITY    32768u
+#define BUCKETS_AT_FIRST   1024u
+#define OBJECT_SLOT_BYTES  256u
+#define CHUNK_BYTES        65536u
+#define CHUNK_CAPACITY     262144u /* of one arena: 16 GiB */
+#define ARENA_POOLS        16u
+#define ARENA_CLASSES      15u
+#define ARENA_CLASS_SPAN   0xfeu /* head of a run of whole chunks */
+#define ARENA_CLASS_TAKEN  0xffu /* between the arena and a pool, named by a thread */
+#define ARENA_CLASS_INSIDE 0xfdu /* a chunk inside a span */
+#define CHUNK_BLOCKS       1024u
 
 enum arena_id { ARENA_GENERAL, ARENA_SEM, ARENA_COUNT };
 
-#define HEADER_OFF  0ull
-#define PROCS_OFF   MIB(1)   /* 8 MiB */
-#define OWNERS_OFF  MIB(10)  /* 1 MiB: owner words of the groups */
-#define TABLES_OFF  MIB(12)  /* a MiB a family: buckets, then the index bitmap */
-#define TABLE_BYTES MIB(1)
-#define BITMAP_OFF  KIB(512) /* within a family's part */
-#define OBJECTS_OFF MIB(16)  /* 8 MiB a family */
+#define HEADER_OFF    0ull
+#define PROCS_OFF     MIB(1)  /* 8 MiB */
+#define OWNERS_OFF    MIB(10) /* 1 MiB: owner words of the groups */
+#define TABLES_OFF    MIB(12) /* a MiB a family: buckets, then the index bitmap */
+#define TABLE_BYTES   MIB(1)
+#define BITMAP_OFF    KIB(512) /* within a family's part */
+#define OBJECTS_OFF   MIB(16)  /* 8 MiB a family */
 #define OBJECTS_BYTES MIB(8)
-#define GROUPS_OFF  MIB(64)  /* 512 MiB */
-#define CHUNKS_OFF  MIB(640) /* 64 MiB an arena: chunk descriptors */
-#define CHUNKS_BYTES MIB(64)
-#define ARENAS_OFF  GIB(4)   /* 16 GiB an arena */
-#define ARENA_BYTES GIB(16)
-#define REGION_BYTES (ARENAS_OFF + ARENA_COUNT * ARENA_BYTES)
+#define GROUPS_OFF    MIB(64)  /* 512 MiB */
+#define CHUNKS_OFF    MIB(640) /* 64 MiB an arena: chunk descriptors */
+#define CHUNKS_BYTES  MIB(64)
+#define ARENAS_OFF    GIB(4) /* 16 GiB an arena */
+#define ARENA_BYTES   GIB(16)
+#define REGION_BYTES  (ARENAS_OFF + ARENA_COUNT * ARENA_BYTES)
 
 /* ---- Locks ------------------------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ enum arena_id { ARENA_GENERAL, ARENA_SEM, ARENA_COUNT };
  */
 typedef uint32_t rlock_shm;
 #define RLOCK_OWNER 0x000fffffu
-#define RLOCK_W	    0x80000000u
+#define RLOCK_W     0x80000000u
 
 /* ---- Registry ---------------------------------------------------------------------------- */
 
@@ -89,12 +89,12 @@ typedef uint32_t rlock_shm;
  */
 #define CLAIM_CLAIMER_BITS     20
 #define CLAIM_CLAIMER_GEN_BITS 20
-#define CLAIM_GEN_BITS	       24
-#define CLAIM_CLAIMER(w)       ((uint32_t)((w) & 0xfffff))
+#define CLAIM_GEN_BITS         24
+#define CLAIM_CLAIMER(w)       ((uint32_t)((w)&0xfffff))
 #define CLAIM_CLAIMER_GEN(w)   ((uint32_t)((w) >> 20 & 0xfffff))
-#define CLAIM_GEN(w)	       ((uint32_t)((w) >> 40))
+#define CLAIM_GEN(w)           ((uint32_t)((w) >> 40))
 #define CLAIM_WORD(gen, cgen, c)                                                                   \
-	((uint64_t)((gen) & 0xffffff) << 40 | (uint64_t)((cgen) & 0xfffff) << 20 | (c))
+	((uint64_t)((gen)&0xffffff) << 40 | (uint64_t)((cgen)&0xfffff) << 20 | (c))
 
 /* state word: the low byte, and above it the pid of who reserved the slot */
 enum proc_state {
@@ -102,7 +102,7 @@ enum proc_state {
 	PROC_LIVE,     /* in use; dead or alive, the kernel says */
 	PROC_RESERVED, /* for itself or for a child, not registered yet */
 };
-#define PROC_STATE(w)	     ((w) & 0xffu)
+#define PROC_STATE(w)        ((w)&0xffu)
 #define PROC_RESERVER(w)     ((w) >> 8)
 #define PROC_WORD(state, by) ((uint32_t)(by) << 8 | (state))
 
@@ -111,18 +111,18 @@ struct proc_shm {
 	uint32_t state;
 	uint32_t pid;
 	_Alignas(8) uint64_t start; /* start time, clock ticks since boot */
-	uint32_t undo_lock;	    /* robust lock: undo_ref and the links of the records */
-	uint32_t undo_ref;	    /* this process's undo records, a superset of those in use */
+	uint32_t undo_lock;         /* robust lock: undo_ref and the links of the records */
+	uint32_t undo_ref;          /* this process's undo records, a superset of those in use */
 	_Alignas(8) uint64_t undo_clock;
 	uint32_t flags;
-	uint32_t pidns; /* inode of the pid namespace in which pid counts; 0 unknown */
+	uint32_t pidns;             /* inode of the pid namespace in which pid counts; 0 unknown */
 	uint32_t first_thread_link; /* a thread of it: marked dead, the process may be */
-	uint32_t attach_ref; /* blocks of attach records (card SHM_A1) */
+	uint32_t attach_ref;        /* blocks of attach records (card SHM_A1) */
 	uint32_t spare[16];
 };
-#define PROC_REAPER   1u /* a reaper: not counted as a user of the namespace */
+#define PROC_REAPER    1u /* a reaper: not counted as a user of the namespace */
 #define PROC_TOKENLESS 2u /* it could not take the kernel's token: that it is free says nothing */
-#define PROC_EXITING  4u /* it applies its SEM_UNDO: its threads' requests are granted no more */
+#define PROC_EXITING   4u /* it applies its SEM_UNDO: its threads' requests are granted no more */
 
 /* Life word: the thread's id while it lives; the kernel marks it at its death. */
 #define LIFE_DIED    0x40000000u /* FUTEX_OWNER_DIED */
@@ -152,8 +152,8 @@ enum wait_state {
 	WAIT_REMOVED, /* the object is gone */
 };
 /* state word of a waiter: request number in the upper 28 bits */
-#define WAIT_STATE(w)	((w) & 15u)
-#define WAIT_REQUEST(w) ((w) >> 4)
+#define WAIT_STATE(w)    ((w)&15u)
+#define WAIT_REQUEST(w)  ((w) >> 4)
 #define WAIT_WORD(rq, s) ((uint32_t)(rq) << 4 | (s))
 
 #define SEMOPS_INLINE 8
@@ -176,31 +176,31 @@ struct hold_shm {
 	_Alignas(8) uint64_t old_word;
 	_Alignas(8) uint64_t new_word;
 	_Alignas(8) int64_t otime;
-	uint32_t cell;	   /* in the semaphore arena, units of 16 bytes */
+	uint32_t cell;     /* in the semaphore arena, units of 16 bytes */
 	uint32_t undo_ref; /* record whose adj[undo_ix] changes too; 0 = none */
 	uint16_t undo_ix;
 	int16_t adj;
 	uint32_t spare;
 };
 #define HOLD_MAX       4
-#define HOLD_COUNT(h)  ((h) & 7u)
+#define HOLD_COUNT(h)  ((h)&7u)
 #define HOLD_COMMITTED 8u
 
 struct thread_shm {
 	/* claim, lock, names: written by the thread, or in its name under its claim */
 	_Alignas(64) uint64_t claim;
-	uint32_t held;	  /* offset of the lock wanted, held, or owed a wake; 0 = none */
+	uint32_t held;    /* offset of the lock wanted, held, or owed a wake; 0 = none */
 	uint32_t proc_ix; /* whose thread */
 	uint32_t tid;
 	uint32_t name_ref[NAME_COUNT];
-	uint32_t chunk_link; /* (arena << 24 | chunk) + 1 between arena and pool; 0 = none */
-	uint32_t victim_link; /* thread that this one is burying */
+	uint32_t chunk_link;       /* (arena << 24 | chunk) + 1 between arena and pool; 0 = none */
+	uint32_t victim_link;      /* thread that this one is burying */
 	uint32_t victim_proc_link; /* process whose undo records it is giving back */
 	uint32_t op, op_ix, op_family;
 	uint32_t op_chosen; /* OP_CREATE: the index came from the cursor, not from next_id */
 	/* semaphores */
 	_Alignas(64) uint32_t hold;
-	uint32_t owes_wake;	/* set index + 1: waiters told but perhaps not woken */
+	uint32_t owes_wake;     /* set index + 1: waiters told but perhaps not woken */
 	uint32_t undo_reserved; /* undo record being linked */
 	uint32_t undo_set_link;
 	struct hold_shm ent[HOLD_MAX];
@@ -221,10 +221,10 @@ struct thread_shm {
 	struct semop_shm sop[SEMOPS_INLINE];
 	/* messages: what a sleeper wants, and its place in the index of its queue */
 	_Alignas(64) struct tree_shm msg; /* key: the type wanted or sent */
-	_Alignas(8) uint64_t msg_bytes;	  /* receiver: the most that it takes; sender: the size */
+	_Alignas(8) uint64_t msg_bytes;   /* receiver: the most that it takes; sender: the size */
 	uint32_t msg_kind;
 	uint32_t msg_block_ref; /* sender: its message, which NAME_POCKET names too */
-	uint32_t msg_changes;	/* queue_shm.changes when it queued */
+	uint32_t msg_changes;   /* queue_shm.changes when it queued */
 	uint32_t msg_same_next_link, msg_same_prev_link; /* exact: same type; others: by arrival */
 	uint32_t msg_last_link; /* exact, the oldest: the youngest. Others: other end of the run */
 	uint32_t spare1[4];
@@ -241,10 +241,10 @@ struct thread_shm {
 	_Alignas(64) uint32_t op_waiter_tid;
 	uint32_t op_sender_link; /* ... and the sleeper whose it is */
 	uint32_t op_sender_request;
-	uint32_t op_forward; /* others have been told of it: repair finishes it */
+	uint32_t op_forward;    /* others have been told of it: repair finishes it */
 	uint32_t msg_owes_wake; /* queue index + 1: waiters told but perhaps not woken */
-	uint32_t pocket_bytes;	/* capacity of the block that NAME_POCKET names, if a queue's */
-	uint32_t pocket_uses;	/* counts what changes the pocket or its contents */
+	uint32_t pocket_bytes;  /* capacity of the block that NAME_POCKET names, if a queue's */
+	uint32_t pocket_uses;   /* counts what changes the pocket or its contents */
 	/* whose call sleeps: IPC_SET asks for its permission again */
 	uint32_t who_euid, who_fsgid;
 	uint32_t who_is_capable;  /* CAP_IPC_OWNER */
@@ -253,7 +253,7 @@ struct thread_shm {
 	uint32_t spare2[21];
 };
 
-#define THREAD_BYTES 768u
+#define THREAD_BYTES   768u
 #define LIFE_WORDS_OFF (PAGE_BYTES - GROUP_THREADS * 4u) /* at the very end of the group's page */
 
 /* ---- Ids --------------------------------------------------------------------------------- */
@@ -261,7 +261,7 @@ struct thread_shm {
 /* A family's table (card ID_P1); all but next_id under its lock. */
 struct table_shm {
 	_Alignas(64) uint32_t lock;
-	uint32_t hi;	      /* slots that exist, published */
+	uint32_t hi;          /* slots that exist, published */
 	uint32_t bucket_mask; /* published; readers that miss ask again under the lock */
 	int32_t next_id;      /* what the next creation should get; -1 = no wish */
 	uint32_t in_use;      /* derived */
@@ -269,14 +269,14 @@ struct table_shm {
 	int32_t last_ix;      /* the last index taken by that search; -1 at first */
 	uint32_t seq;
 	_Alignas(8) uint64_t total; /* derived: semaphores of all sets, pages of all segments */
-	uint32_t generation;	    /* last one given to an object */
+	uint32_t generation;        /* last one given to an object */
 	uint32_t spare[3];
 };
 
 /* What every object has; the first line of its slot. */
 struct object_shm {
 	_Alignas(64) uint32_t live; /* id + 1; 0 = none. The publishing word */
-	uint32_t gen;		    /* 24 bits, never 0 while live */
+	uint32_t gen;               /* 24 bits, never 0 while live */
 	int32_t key;
 	uint32_t hash_link;
 	uint32_t mode, uid, gid, cuid, cgid;
@@ -287,16 +287,16 @@ struct object_shm {
 /* ---- Semaphores -------------------------------------------------------------------------- */
 
 /* The word of a semaphore (card SEM_W1). */
-#define SEM_TAG	       0x3fffffull /* pid of the last operation; while HELD the holder's thread */
-#define SEM_HELD       (1ull << 22)
-#define SEM_CONT       (1ull << 23) /* somebody sleeps on the low half; beside HELD only */
-#define SEM_SLOW       (1ull << 24) /* the word belongs to the set's lock */
-#define SEM_GEN_SHIFT  25
-#define SEM_GEN_MASK   0xffffffull
-#define SEM_VALUE_SHIFT 49
-#define SEM_WORD_GEN(w)	  ((uint32_t)((w) >> SEM_GEN_SHIFT & SEM_GEN_MASK))
+#define SEM_TAG           0x3fffffull /* pid of the last operation; while HELD the holder's thread */
+#define SEM_HELD          (1ull << 22)
+#define SEM_CONT          (1ull << 23) /* somebody sleeps on the low half; beside HELD only */
+#define SEM_SLOW          (1ull << 24) /* the word belongs to the set's lock */
+#define SEM_GEN_SHIFT     25
+#define SEM_GEN_MASK      0xffffffull
+#define SEM_VALUE_SHIFT   49
+#define SEM_WORD_GEN(w)   ((uint32_t)((w) >> SEM_GEN_SHIFT & SEM_GEN_MASK))
 #define SEM_WORD_VALUE(w) ((int)((w) >> SEM_VALUE_SHIFT))
-#define SEM_WORD_TAG(w)	  ((uint32_t)((w) & SEM_TAG))
+#define SEM_WORD_TAG(w)   ((uint32_t)((w)&SEM_TAG))
 #define SEM_WORD(value, gen, tag)                                                                  \
 	((uint64_t)(value) << SEM_VALUE_SHIFT | (uint64_t)(gen) << SEM_GEN_SHIFT | (tag))
 #define SEMVAL_MAX 32767
@@ -311,7 +311,7 @@ struct sem_shm {
 struct semq_shm {
 	uint32_t named; /* queued requests that name this semaphore */
 	uint32_t alter_head, alter_tail, zero_head, zero_tail; /* single-operation sleepers */
-	uint16_t next_value;				       /* shadow of the outcome */
+	uint16_t next_value;                                   /* shadow of the outcome */
 	int16_t next_adj;
 	uint32_t used; /* the shadow concerns this semaphore */
 	uint32_t spare;
@@ -331,7 +331,7 @@ enum sem_intent {
 struct set_shm {
 	struct object_shm object;
 	uint32_t nsems;
-	uint32_t stride;   /* bytes between semaphores: 16, or 64 in small sets */
+	uint32_t stride;    /* bytes between semaphores: 16, or 64 in small sets */
 	uint32_t words_ref; /* in the semaphore arena */
 	uint32_t side_ref;  /* struct semq_shm[nsems], in the general arena */
 	/* under the lock */
@@ -343,19 +343,19 @@ struct set_shm {
 	uint32_t intent_undo_ref;
 	_Alignas(8) int64_t intent_time;
 	uint32_t intent_otime_ix; /* semaphore whose otime becomes intent_time; ~0 none */
-	uint32_t undo_ref;	  /* undo records of this set: the truth */
+	uint32_t undo_ref;        /* undo records of this set: the truth */
 	_Alignas(8) uint64_t arrival;
 	uint32_t alter_head, alter_tail; /* every altering request once a complex one waits */
 	uint32_t const_head, const_tail; /* complex requests that only wait for zero */
-	uint32_t complex_count; /* requests of several operations in the lists */
-	uint32_t const_count;	/* of these, the ones that only wait for zero */
-	uint32_t waiting;	/* requests in all lists */
+	uint32_t complex_count;          /* requests of several operations in the lists */
+	uint32_t const_count;            /* of these, the ones that only wait for zero */
+	uint32_t waiting;                /* requests in all lists */
 	uint32_t spare[7];
 };
 
 /* Undo record of one process for one set (card UNDO_P1). */
 struct undo_shm {
-	uint32_t gen; /* the set's generation; 0 = reusable */
+	uint32_t gen;        /* the set's generation; 0 = reusable */
 	uint32_t owner_link; /* thread that reserved it while gen is 0 */
 	uint32_t proc_ix;
 	uint32_t set_ix;
@@ -376,13 +376,13 @@ struct msg_shm {
 	uint32_t same_ref; /* the next of the same type */
 	uint32_t last_ref; /* in the tree: the youngest of this type */
 	uint32_t run_ref;  /* first or last of a run of one type: the other end of it */
-	uint32_t bytes;	   /* of text */
+	uint32_t bytes;    /* of text */
 	uint32_t capacity; /* of the block; in a cache */
 	uint32_t spare;
 	struct tree_shm tree; /* key: the type. Last, so that it lies before the text */
 };
 
-#define QUEUE_CACHES	 4u
+#define QUEUE_CACHES     4u
 #define QUEUE_CACHE_MOST 8u /* blocks of one cache */
 
 struct queue_shm {
@@ -433,10 +433,10 @@ struct segment_shm {
 	uint32_t flags;
 	uint32_t cpid, lpid;
 	uint32_t creator_tid;
-	uint32_t lock_uid; /* whose RLIMIT_MEMLOCK it counts against */
+	uint32_t lock_uid;                /* whose RLIMIT_MEMLOCK it counts against */
 	_Alignas(64) uint32_t attach_seq; /* begins and ends of attaches so far */
-	uint32_t intent;		  /* IPC_SET: owner and mode from the thread's slot */
-	_Alignas(8) uint64_t next_byte;	  /* of the file, for the next attach to lock */
+	uint32_t intent;                  /* IPC_SET: owner and mode from the thread's slot */
+	_Alignas(8) uint64_t next_byte;   /* of the file, for the next attach to lock */
 	_Alignas(8) int64_t intent_time;
 	uint32_t spare[24];
 };
@@ -470,9 +470,9 @@ struct attach_block_shm {
 struct chunk_shm {
 	_Alignas(64) uint32_t class_ix; /* 1 + class, or ARENA_CLASS_*; 0 = free. The commit */
 	uint32_t pool_ix;
-	uint32_t span;	     /* chunks of a span, in its head */
-	uint32_t ready_pages; /* bit k: page k of the chunk is real */
-	uint32_t free_count;  /* derived */
+	uint32_t span;                 /* chunks of a span, in its head */
+	uint32_t ready_pages;          /* bit k: page k of the chunk is real */
+	uint32_t free_count;           /* derived */
 	uint32_t next_link, prev_link; /* derived: chunks of the pool with free blocks */
 	uint32_t listed;
 	_Alignas(64) uint64_t free_bits[CHUNK_BLOCKS / 64]; /* 1 = free. The truth */
@@ -485,8 +485,8 @@ struct pool_shm {
 
 struct arena_shm {
 	_Alignas(64) uint32_t lock; /* which chunks are taken */
-	uint32_t hi;		    /* chunk descriptors that exist, published */
-	uint32_t lowest;	    /* derived hint: no free chunk below */
+	uint32_t hi;                /* chunk descriptors that exist, published */
+	uint32_t lowest;            /* derived hint: no free chunk below */
 	struct pool_shm pool[ARENA_POOLS];
 };
 
@@ -509,8 +509,8 @@ struct header_shm {
 	uint32_t flags;
 	_Alignas(8) uint64_t size;
 	_Alignas(8) int64_t created; /* seconds since 1970 */
-	uint32_t removed;     /* 1: on its way out, nobody may enter any more */
-	uint32_t reaper_link; /* thread of the reaper in office */
+	uint32_t removed;            /* 1: on its way out, nobody may enter any more */
+	uint32_t reaper_link;        /* thread of the reaper in office */
 	_Alignas(64) uint32_t proc_hi;
 	uint32_t group_hi;
 	_Alignas(64) struct limits_shm limits;
@@ -536,7 +536,7 @@ ASSERT_SIZE(struct tree_shm, 16);
 ASSERT_SIZE(struct chunk_shm, 192);
 ASSERT_SIZE(struct pool_shm, 64);
 _Static_assert(sizeof(struct header_shm) <= KIB(64), "the header outgrew its range");
-_Static_assert(GROUP_THREADS * THREAD_BYTES <= LIFE_WORDS_OFF, "a group outgrew its page");
+_Static_assert(GROUP_THREADS *THREAD_BYTES <= LIFE_WORDS_OFF, "a group outgrew its page");
 _Static_assert(THREAD_CAPACITY - 1 <= RLOCK_OWNER, "thread indexes outgrew the lock word");
 _Static_assert(PROC_CAPACITY * sizeof(struct proc_shm) <= MIB(8), "process slots overlap");
 _Static_assert(CHUNK_CAPACITY * sizeof(struct chunk_shm) <= CHUNKS_BYTES, "descriptors overlap");

@@ -70,9 +70,9 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 	store_relaxed(&p->flags, flags); /* published with the state */
 	p->undo_ref = 0;
 	p->undo_clock = 0;
-	store_relaxed(&p->first_thread_link, 0); /* a hint */
+	store_relaxed(&p->first_thread_link, 0);                                   /* a hint */
 	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(p->claim)), 0, 0)); /* REG_P1/R */
-	store_release(&p->state, PROC_LIVE);					   /* REG_P2/R */
+	store_release(&p->state, PROC_LIVE);                                       /* REG_P2/R */
 }
 
 int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
@@ -143,11 +143,12 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	t->held = t->hold = t->owes_wake = t->undo_reserved = 0;
 	t->victim_link = t->victim_proc_link = t->chunk_link = 0;
 	t->op = OP_NONE;
-	store_release(region_life(base, thread_ix), tid); /* LIFE_P1/R */
+	store_release(region_life(base, thread_ix), tid);                          /* LIFE_P1/R */
 	store_release(&t->claim, CLAIM_WORD(next_odd(CLAIM_GEN(t->claim)), 0, 0)); /* REG_P1/R */
 }
 
 bool procs_owns_group(const unsigned char *base, uint32_t proc_ix, uint32_t group)
 {
-	return load_acquire(region_group_owner(base, group)) == owner_word(base, proc_ix); /* REG_P2/A */
+	return load_acquire(region_group_owner(base, group)) ==
+	       owner_word(base, proc_ix); /* REG_P2/A */
 }

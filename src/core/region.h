@@ -63,7 +63,7 @@ static inline uint32_t region_chunk_count(const unsigned char *base, enum arena_
 static inline struct proc_shm *region_known_proc(const unsigned char *base, uint32_t ix)
 {
 	return (struct proc_shm *)region_at(base, PROCS_OFF + (uint64_t)(ix % PROC_CAPACITY) *
-								     sizeof(struct proc_shm));
+								      sizeof(struct proc_shm));
 }
 
 /* Slots. The index must be below the published mark; null otherwise. */
@@ -160,7 +160,8 @@ void region_punch(unsigned char *base, uint64_t off, uint64_t bytes);
 
 /*
  * Raises a published mark of fixed-size records so that index `ix` exists: the pages are made
- * real first. 0, -ENOMEM, -ENOSPC beyond capacity, -ENOTRECOVERABLE (the mark is damaged). Any number of threads may do it at once.
+ * real first. 0, -ENOMEM, -ENOSPC beyond capacity, -ENOTRECOVERABLE (the mark is damaged). Any
+ * number of threads may do it at once.
  */
 int region_grow(unsigned char *base, uint32_t *hi, uint64_t range_off, uint32_t record_bytes,
 		uint32_t capacity, uint32_t ix);

@@ -77,8 +77,8 @@ static bool is_lock_off(uint64_t off)
 
 /*
  * Does the word stand for a thread that does not exist, so that it will never change? The slot's
- * claim is read on both sides of the word: with one and the same even generation nobody can have had
- * the slot meanwhile.
+ * claim is read on both sides of the word: with one and the same even generation nobody can have
+ * had the slot meanwhile.
  */
 bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *word, uint32_t seen)
 {
@@ -87,7 +87,7 @@ bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *
 
 	if (CLAIM_GEN(claim) & 1)
 		return false;
-	return load_acquire(word) == seen && /* RLOCK_P1/A or SEM_W1/A */
+	return load_acquire(word) == seen &&             /* RLOCK_P1/A or SEM_W1/A */
 	       (!t || load_acquire(&t->claim) == claim); /* REG_P1/A */
 }
 
@@ -156,7 +156,8 @@ bool rlock_announce(struct caller *c)
 		rlock_settle(c);
 	store_crash(&region_self(c)->held, (uint32_t)c->busy.word_off);
 	c->owed = (uint32_t)c->busy.word_off;
-	if (!(seen & RLOCK_W) && !cas(word, &seen, seen | RLOCK_W)) /* RLOCK_P1/R: before the sleep */
+	if (!(seen & RLOCK_W) &&
+	    !cas(word, &seen, seen | RLOCK_W)) /* RLOCK_P1/R: before the sleep */
 		return false;
 	c->busy.value |= RLOCK_W;
 	return true;

@@ -14,8 +14,8 @@
 /*
  * Takes the lock at `off` (below 4 GiB). OUTCOME_DONE: held. OUTCOME_BUSY: c->busy says what to
  * wait for. -EINTR: this very thread has it, interrupted by a handler that the library could not
- * defer. A dead owner's work is repaired on the way (c->ops->repair). -ENOTRECOVERABLE: it belongs to
- * nobody who exists, by damage.
+ * defer. A dead owner's work is repaired on the way (c->ops->repair). -ENOTRECOVERABLE: it belongs
+ * to nobody who exists, by damage.
  */
 int rlock_acquire(struct caller *c, uint64_t off);
 
@@ -40,7 +40,8 @@ void rlock_unclaim(struct caller *c, uint32_t dead_ix);
 
 /* Is this thread, by whom the 32-bit word (half of a semaphore's, too) said to be held when it was
  * `seen`, none that exists? */
-bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *word, uint32_t seen);
+bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *word,
+		     uint32_t seen);
 
 /* Phase 1 for a dead thread: repairs and releases its lock, passes on its wake. Takes no lock. */
 void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient);

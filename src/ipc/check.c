@@ -50,7 +50,7 @@ void check_each_thread(struct check *k, check_thread_visitor *f, void *context)
 
 static void check_thread(struct check *k, struct thread_shm *t, uint32_t ix, void *context)
 {
-	bool owned = CLAIM_GEN(load_acquire(&t->claim)) & 1; /* REG_P1/A */
+	bool owned = CLAIM_GEN(load_acquire(&t->claim)) & 1;                         /* REG_P1/A */
 	uint64_t owner = load_acquire(region_group_owner(k->base, ix / GROUP_SPAN)); /* REG_P2/A */
 
 	(void)context;
@@ -64,7 +64,8 @@ static void check_thread(struct check *k, struct thread_shm *t, uint32_t ix, voi
 		return;
 	for (int n = 0; n < NAME_COUNT; n++)
 		if (t->name_ref[n])
-			check_bad(k, "free thread slot %u still names block %#x", ix, t->name_ref[n]);
+			check_bad(k, "free thread slot %u still names block %#x", ix,
+				  t->name_ref[n]);
 	if (t->held || t->hold || t->op || t->victim_link || t->chunk_link)
 		check_bad(k, "free thread slot %u is in the middle of something", ix);
 	if (WAIT_STATE(load_acquire(&t->st)) != WAIT_FREE) /* SEM_P2/A */
@@ -93,7 +94,8 @@ void check_lock(struct check *k, uint64_t off, const char *what, uint32_t ix)
 	struct thread_shm *t = owner ? region_thread(k->base, owner - 1) : NULL;
 
 	if (owner && (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1))) /* REG_P1/A */
-		check_bad(k, "lock of %s %u belongs to thread %u, which is nobody's", what, ix, owner - 1);
+		check_bad(k, "lock of %s %u belongs to thread %u, which is nobody's", what, ix,
+			  owner - 1);
 	else if (owner && t->held != off)
 		check_bad(k, "lock of %s %u: its owner %u does not name it", what, ix, owner - 1);
 }
@@ -125,24 +127,26 @@ static void check_ids(struct check *k, enum family family)
 		bool marked = map[ix / 64] >> ix % 64 & 1;
 
 		if (marked != (live != 0))
-			check_bad(k, "%s index %u: %s, but the bitmap says otherwise", family_name[family],
-			    ix, live ? "in use" : "free");
+			check_bad(k, "%s index %u: %s, but the bitmap says otherwise",
+				  family_name[family], ix, live ? "in use" : "free");
 		if (!live)
 			continue;
 		live_count++;
-		total += family == FAMILY_SEM	? sem_total(k->base, ix)
+		total += family == FAMILY_SEM   ? sem_total(k->base, ix)
 			 : family == FAMILY_SHM ? shm_total(k->base, ix)
 						: 0;
 		if (((live - 1) & (OBJECT_CAPACITY - 1)) != ix)
 			check_bad(k, "%s index %u has id %u", family_name[family], ix, live - 1);
 		if (o->gen == 0 || o->gen > 0xffffff)
-			check_bad(k, "%s id %u has generation %u", family_name[family], live - 1, o->gen);
+			check_bad(k, "%s id %u has generation %u", family_name[family], live - 1,
+				  o->gen);
 		if (!in_chain(k, family, ix))
-			check_bad(k, "%s id %u is not found by its key %#x", family_name[family], live - 1,
-			    (unsigned)o->key);
+			check_bad(k, "%s id %u is not found by its key %#x", family_name[family],
+				  live - 1, (unsigned)o->key);
 	}
 	if (live_count != t->in_use)
-		check_bad(k, "%s: %u objects, counted as %u", family_name[family], live_count, t->in_use);
+		check_bad(k, "%s: %u objects, counted as %u", family_name[family], live_count,
+			  t->in_use);
 	if (family != FAMILY_MSG && total != t->total)
 		check_bad(k, "%s: %llu semaphores or pages, counted as %llu", family_name[family],
 			  (unsigned long long)total, (unsigned long long)t->total);
@@ -156,9 +160,8 @@ static bool could_run(const struct sem_view *v, const struct semop_shm *ops, uin
 {
 	if (n != 1) /* intermediate values: conform and differential tests cover these */
 		return false;
-	return !sem_would_block(
-		&ops[0],
-		SEM_WORD_VALUE(load_acquire(&view_word(v, ops[0].num)->word))); /* SEM_W1/A */
+	return !sem_would_block(&ops[0], SEM_WORD_VALUE(load_acquire(
+						 &view_word(v, ops[0].num)->word))); /* SEM_W1/A */
 }
 
 static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_t *ret_complex)
@@ -179,7 +182,8 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 			    t->family != FAMILY_SEM || t->object_ix != v->ix)
 				continue;
 			if (t->object_gen != v->gen) {
-				check_bad(k, "thread %u sleeps on a former set in slot %u", ix, v->ix);
+				check_bad(k, "thread %u sleeps on a former set in slot %u", ix,
+					  v->ix);
 				continue;
 			}
 			n++;
@@ -187,15 +191,21 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 			ops = sem_request_ops(&c, t);
 			named = sem_request_count(&c, v, t);
 			if (named != t->nsops)
-				check_bad(k, "thread %u sleeps on sem id %d with a request that names what is "
-					  "not there", ix, v->id);
+				check_bad(k,
+					  "thread %u sleeps on sem id %d with a request that names "
+					  "what is "
+					  "not there",
+					  ix, v->id);
 			if (could_run(v, ops, named))
-				check_bad(k, "thread %u sleeps on sem id %d although it could run", ix,
-				    v->id);
+				check_bad(k, "thread %u sleeps on sem id %d although it could run",
+					  ix, v->id);
 			for (uint32_t s = 0; s < named; s++)
-				if (!(load_acquire(&view_word(v, ops[s].num)->word) & SEM_SLOW)) /* SEM_W1/A */
-					check_bad(k, "sem id %d semaphore %u: waited for, but not SLOW",
-					    v->id, ops[s].num);
+				if (!(load_acquire(&view_word(v, ops[s].num)->word) &
+				      SEM_SLOW)) /* SEM_W1/A */
+					check_bad(
+						k,
+						"sem id %d semaphore %u: waited for, but not SLOW",
+						v->id, ops[s].num);
 		}
 	return n;
 }
@@ -208,7 +218,8 @@ static uint32_t walk_list(struct check *k, const struct sem_view *v, uint32_t he
 		struct thread_shm *t = region_thread(k->base, link - 1);
 
 		if (!t || t->object_ix != v->ix || t->prev_link != last || ++n > v->set->waiting) {
-			check_bad(k, "sem id %d: a list of waiters is broken at thread %u", v->id, link - 1);
+			check_bad(k, "sem id %d: a list of waiters is broken at thread %u", v->id,
+				  link - 1);
 			return n;
 		}
 		last = link;
@@ -228,11 +239,13 @@ static void check_undo_chain(struct check *k, const struct sem_view *v)
 		struct undo_shm *u = sem_undo_at(&c, ref, v);
 
 		if (!u || ++n > PROC_CAPACITY) {
-			check_bad(k, "sem id %d: undo record %#x is not one of this set's", v->id, ref);
+			check_bad(k, "sem id %d: undo record %#x is not one of this set's", v->id,
+				  ref);
 			return;
 		}
 		if (!region_proc(k->base, u->proc_ix))
-			check_bad(k, "sem id %d: undo record of process slot %u", v->id, u->proc_ix);
+			check_bad(k, "sem id %d: undo record of process slot %u", v->id,
+				  u->proc_ix);
 		ref = u->next_in_set_ref;
 	}
 }
@@ -262,28 +275,30 @@ static void check_set(struct check *k, uint32_t ix)
 
 		if (SEM_WORD_GEN(word) != v.gen)
 			check_bad(k, "sem id %d semaphore %u: generation %u instead of %u", v.id, s,
-			    SEM_WORD_GEN(word), v.gen);
+				  SEM_WORD_GEN(word), v.gen);
 		if (word & SEM_HELD) {
 			struct thread_shm *t = region_thread(k->base, SEM_WORD_TAG(word));
 
-			if (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1) || !t->hold) /* REG_P1/A */
+			if (!t || !(CLAIM_GEN(load_acquire(&t->claim)) & 1) ||
+			    !t->hold) /* REG_P1/A */
 				check_bad(k, "sem id %d semaphore %u: held by nobody", v.id, s);
 		}
 		if (side[s].used)
 			check_bad(k, "sem id %d semaphore %u: a shadow is left", v.id, s);
 		if (side[s].named && !(word & SEM_SLOW))
-			check_bad(k, "sem id %d semaphore %u: %u requests name it, but it is not SLOW",
-			    v.id, s, side[s].named);
+			check_bad(k,
+				  "sem id %d semaphore %u: %u requests name it, but it is not SLOW",
+				  v.id, s, side[s].named);
 		listed += walk_list(k, &v, side[s].alter_head, side[s].alter_tail) +
 			  walk_list(k, &v, side[s].zero_head, side[s].zero_tail);
 	}
 	waiting = count_waiters(k, &v, &complex);
 	if (waiting != v.set->waiting || listed != waiting)
-		check_bad(k, "sem id %d: %u requests wait, %u are in lists, counted as %u", v.id, waiting,
-		    listed, v.set->waiting);
+		check_bad(k, "sem id %d: %u requests wait, %u are in lists, counted as %u", v.id,
+			  waiting, listed, v.set->waiting);
 	if (complex != v.set->complex_count)
-		check_bad(k, "sem id %d: %u requests of several operations, counted as %u", v.id, complex,
-		    v.set->complex_count);
+		check_bad(k, "sem id %d: %u requests of several operations, counted as %u", v.id,
+			  complex, v.set->complex_count);
 	check_undo_chain(k, &v);
 }
 

@@ -140,7 +140,8 @@ static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 	if (ix == c->thread_ix || !c->ops->is_dead(c, ix, patient))
 		return 0;
 	rlock_recover(c, ix, patient);
-	victim = load_relaxed(&t->victim_link); /* the dead one's, or another burier has cleared it */
+	victim = load_relaxed(
+		&t->victim_link); /* the dead one's, or another burier has cleared it */
 	if (victim && victim != ix + 1) {
 		rc = bury_thread(c, victim - 1, patient, depth + 1);
 		if (rc == OUTCOME_BUSY + 1 || rc < 0)
@@ -180,7 +181,8 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 	if (!(CLAIM_GEN(seen) & 1) || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
 		return false;
 	if (other && other != region_self(c) &&
-	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) == CLAIM_CLAIMER_GEN(seen)) { /* REG_P1/A */
+	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) ==
+		    CLAIM_CLAIMER_GEN(seen)) { /* REG_P1/A */
 		if (bury_thread(c, claimer - 1, false, 0) != 1)
 			return false;
 	}
@@ -190,7 +192,8 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 		return false;
 	/* A former claimer may have freed it in the meantime: then it is nobody's, or another's as
 	 * soon as that one publishes a claim of its own. */
-	return load_acquire(&p->state) == PROC_LIVE && load_acquire(&p->claim) == mine; /* REG_P2/A */
+	return load_acquire(&p->state) == PROC_LIVE &&
+	       load_acquire(&p->claim) == mine; /* REG_P2/A */
 }
 
 /*
@@ -200,9 +203,9 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 static void unclaim_process(struct proc_shm *p, bool free_slot)
 {
 	if (free_slot) {
-		store_relaxed(&p->flags, 0); /* the state says whether they count */
+		store_relaxed(&p->flags, 0);         /* the state says whether they count */
 		store_release(&p->state, PROC_FREE); /* REG_P2/R */
-		futex_wake(&p->state, INT_MAX); /* who waits for this burial */
+		futex_wake(&p->state, INT_MAX);      /* who waits for this burial */
 		return;
 	}
 	store_release(&p->claim, CLAIM_WORD(CLAIM_GEN(p->claim), 0, 0)); /* REG_P1/R */
@@ -222,7 +225,8 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, bool p
 		uint32_t ix = group * GROUP_SPAN + k;
 		int rc;
 
-		if (!(CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1)) /* REG_P1/A */
+		if (!(CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) &
+		      1)) /* REG_P1/A */
 			continue;
 		rc = bury_thread(c, ix, patient, 0);
 		if (rc == OUTCOME_BUSY + 1)
@@ -242,7 +246,8 @@ static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 	for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 		uint32_t ix = group * GROUP_SPAN + k;
 
-		if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+		if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) &
+		     1) && /* REG_P1/A */
 		    !c->ops->is_dead(c, ix, false))
 			store_relaxed(&p->first_thread_link, ix + 1); /* a hint */
 	}
@@ -373,7 +378,8 @@ int repair_exit_process(struct caller *c, int64_t now)
 	store_release(&self->claim, CLAIM_WORD(CLAIM_GEN(self->claim) + 1, 0, 0)); /* REG_P1/R */
 	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		if (procs_owns_group(c->base, c->proc_ix, g)) {
-			uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
+			uint64_t owner =
+				load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
 
 			(void)cas(region_group_owner(c->base, g), &owner, 0); /* REG_P2/R */
 		}
@@ -405,7 +411,8 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			uint32_t ix = g * GROUP_SPAN + k;
 
-			if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) & 1) && /* REG_P1/A */
+			if ((CLAIM_GEN(load_acquire(&region_known_thread(c->base, ix)->claim)) &
+			     1) && /* REG_P1/A */
 			    c->ops->is_dead(c, ix, false)) {
 				busy |= repair_bury_process(c, proc_ix, now) == OUTCOME_BUSY;
 				break;
@@ -417,7 +424,8 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 
 		if (load_acquire(&p->state) != PROC_LIVE || ix == c->proc_ix) /* REG_P2/A */
 			continue;
-		if (thorough && (load_acquire(&p->attach_ref) || c->ops->is_process_dead(c, ix))) /* SHM_A1/A */
+		if (thorough &&
+		    (load_acquire(&p->attach_ref) || c->ops->is_process_dead(c, ix))) /* SHM_A1/A */
 			busy |= repair_bury_process(c, ix, now) == OUTCOME_BUSY;
 		/* REG_P2/A */
 		if (load_acquire(&p->state) == PROC_LIVE &&

@@ -62,7 +62,7 @@ static int take_blocks(struct caller *c, uint32_t nsems, uint32_t gen)
 		struct sem_shm *sem =
 			(struct sem_shm *)(void *)(words + (uint64_t)s * stride_for(nsems));
 
-		store_relaxed(&sem->otime, 0); /* not published yet */
+		store_relaxed(&sem->otime, 0);                  /* not published yet */
 		store_release(&sem->word, SEM_WORD(0, gen, 0)); /* SEM_G1/R */
 		((struct semq_shm *)(void *)side)[s] = (struct semq_shm){0};
 	}
@@ -158,7 +158,8 @@ int sem_get(struct caller *c, int32_t key, int nsems, uint32_t flags, int64_t no
 		return -EINVAL;
 	if (key != 0 && ids_find_key(c->base, FAMILY_SEM, key, &ix, &live)) {
 		rc = check_existing(c, ix, nsems, flags);
-		if (load_acquire(&region_object(c->base, FAMILY_SEM, ix)->live) == live) { /* ID_P1/A */
+		if (load_acquire(&region_object(c->base, FAMILY_SEM, ix)->live) ==
+		    live) { /* ID_P1/A */
 			*ret_id = (int32_t)(live - 1);
 			return rc;
 		}
@@ -248,7 +249,8 @@ int sem_get_one(struct caller *c, int32_t id, int semnum, enum sem_get_what what
 	return OUTCOME_DONE;
 }
 
-/* Stores the values in the shadow (used semaphores) with SETVAL's effects. The words are claimed. */
+/* Stores the values in the shadow (used semaphores) with SETVAL's effects. The words are claimed.
+ */
 static void set_values(struct caller *c, const struct sem_view *v, int64_t now,
 		       struct sem_wakes *wakes)
 {
@@ -379,8 +381,8 @@ int sem_stat(struct caller *c, int32_t id, bool by_index, bool any, struct sem_s
 	int rc;
 
 	if (by_index) {
-		struct object_shm *o = region_object(c->base, FAMILY_SEM,
-						     (uint32_t)id & (OBJECT_CAPACITY - 1));
+		struct object_shm *o =
+			region_object(c->base, FAMILY_SEM, (uint32_t)id & (OBJECT_CAPACITY - 1));
 		uint32_t live = o ? load_acquire(&o->live) : 0; /* ID_P1/A */
 
 		if (!live)
@@ -397,7 +399,8 @@ int sem_stat(struct caller *c, int32_t id, bool by_index, bool any, struct sem_s
 	ret->nsems = v.nsems;
 	ret->otime = 0;
 	for (uint32_t s = 0; s < v.nsems; s++) {
-		int64_t t = load_relaxed(&view_word(&v, s)->otime); /* a whole second, any moment's */
+		int64_t t =
+			load_relaxed(&view_word(&v, s)->otime); /* a whole second, any moment's */
 
 		if (t > ret->otime)
 			ret->otime = t;
@@ -470,7 +473,8 @@ int sem_purge(struct caller *c, uint32_t thread_ix)
 		store_crash(&t->op, OP_NONE);
 		return OUTCOME_DONE;
 	}
-	/* Named by a purge that was cut short: the name has it, for once freed it may be another's. */
+	/* Named by a purge that was cut short: the name has it, for once freed it may be another's.
+	 */
 	if (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == set->words_ref)
 		store_crash(&set->words_ref, 0);
 	if (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == set->side_ref)

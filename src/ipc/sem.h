@@ -14,8 +14,7 @@
 #include "core/layout.h"
 
 /* now: CLOCK_REALTIME seconds, as time(2) gives them. */
-int sem_get(struct caller *c, int32_t key, int nsems, uint32_t flags, int64_t now,
-	    int32_t *ret_id);
+int sem_get(struct caller *c, int32_t key, int nsems, uint32_t flags, int64_t now, int32_t *ret_id);
 
 /* One call of semop; ops are the engine's copy. */
 struct sem_request {
@@ -23,8 +22,8 @@ struct sem_request {
 	const struct semop_shm *ops;
 	uint32_t nsops;
 	int64_t now;
-	bool may_queue; /* false: say OUTCOME_BUSY (BUSY_VALUE) instead of queueing, so that the
-			 * client can spin on the value first */
+	bool may_queue;     /* false: say OUTCOME_BUSY (BUSY_VALUE) instead of queueing, so that the
+			     * client can spin on the value first */
 	uint32_t undo_hint; /* reference of the undo record used last for this id; 0 none. In/out */
 };
 int sem_op(struct caller *c, struct sem_request *rq);

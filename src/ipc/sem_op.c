@@ -70,7 +70,8 @@ static int write_request(struct caller *c, const struct sem_view *v, const struc
 	self->undo_ref = undo_ref;
 	self->blocking = 0;
 	self->listed = 0;
-	store_crash(&self->st, WAIT_WORD(WAIT_REQUEST(st) + 1, WAIT_FREE)); /* SEM_P2: a new request */
+	store_crash(&self->st,
+		    WAIT_WORD(WAIT_REQUEST(st) + 1, WAIT_FREE)); /* SEM_P2: a new request */
 	return OUTCOME_DONE;
 }
 

@@ -6,11 +6,11 @@
 #include "core/region.h"
 #include "ipc/sem.h"
 
-#define SEMOP_NOWAIT 04000  /* IPC_NOWAIT */
-#define SEMOP_UNDO   010000 /* SEM_UNDO */
+#define SEMOP_NOWAIT  04000  /* IPC_NOWAIT */
+#define SEMOP_UNDO    010000 /* SEM_UNDO */
 #define SEM_NUM_COUNT 65536u /* numbers that an operation can name */
-#define SEM_ADJ_MIN  (-32768)
-#define SEM_ADJ_MAX  32767
+#define SEM_ADJ_MIN   (-32768)
+#define SEM_ADJ_MAX   32767
 
 /* outcome of the fast paths: take the set's lock */
 #define OUTCOME_SLOW 3

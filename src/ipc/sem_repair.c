@@ -25,7 +25,8 @@ static int count_list(struct caller *c, const struct sem_view *v, uint32_t link,
 
 		if (!t)
 			break;
-		op = &sem_request_ops(c, t)[t->blocking < sem_request_count(c, v, t) ? t->blocking : 0];
+		op = &sem_request_ops(
+			c, t)[t->blocking < sem_request_count(c, v, t) ? t->blocking : 0];
 		if (op->num == num && (zero ? op->op == 0 : op->op < 0) &&
 		    !sem_is_gone(c, t, link - 1))
 			count++;
@@ -152,8 +153,11 @@ void sem_repair_set(struct caller *c, uint32_t dead_ix, uint32_t set_ix)
 		return;
 	if (set->intent == INTENT_RMID) {
 		/* live may be 0 already: the view comes from the slot itself */
-		v = (struct sem_view){.set = set, .ix = set_ix, .gen = set->object.gen,
-				      .nsems = set->nsems, .stride = set->stride};
+		v = (struct sem_view){.set = set,
+				      .ix = set_ix,
+				      .gen = set->object.gen,
+				      .nsems = set->nsems,
+				      .stride = set->stride};
 		v.words = region_block(c->base, set->words_ref, (uint64_t)v.nsems * v.stride);
 		if (v.words)
 			sem_apply(c, &v, &wakes);

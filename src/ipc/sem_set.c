@@ -78,8 +78,7 @@ const struct semop_shm *sem_request_ops(struct caller *c, const struct thread_sh
 }
 
 /* The operations of a queued request, cut to those that lie in the set (damage aside, all). */
-uint32_t sem_request_count(struct caller *c, const struct sem_view *v,
-			      const struct thread_shm *t)
+uint32_t sem_request_count(struct caller *c, const struct sem_view *v, const struct thread_shm *t)
 {
 	const struct semop_shm *ops = sem_request_ops(c, t);
 	uint32_t n = ops == no_ops ? 0 : t->nsops;
@@ -142,7 +141,8 @@ void sem_settle_words(struct caller *c, const struct sem_view *v, const struct s
 		uint64_t seen = load_relaxed(&s->word); /* SLOW: ours, or the CAS below fails */
 
 		if (side[num].named == 0 && (seen & SEM_SLOW) && !(seen & SEM_HELD))
-			(void)cas(&s->word, &seen, seen & ~SEM_SLOW); /* SEM_W1/R; stale SLOW is ok */
+			(void)cas(&s->word, &seen,
+				  seen & ~SEM_SLOW); /* SEM_W1/R; stale SLOW is ok */
 	}
 }
 
@@ -258,7 +258,7 @@ void sem_unmerge(struct caller *c, const struct sem_view *v)
 }
 
 void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t,
-		   uint32_t thread_ix)
+		uint32_t thread_ix)
 {
 	struct set_shm *set = v->set;
 	struct semq_shm *side = sem_side(c, v);
@@ -421,8 +421,8 @@ static void tell(struct thread_shm *t, uint32_t thread_ix, uint32_t request, enu
 	uint32_t seen = load_acquire(&t->st); /* SEM_P2/A */
 
 	do {
-		if (WAIT_REQUEST(seen) != request || (WAIT_STATE(seen) != WAIT_WAITING &&
-						      WAIT_STATE(seen) != WAIT_ASLEEP))
+		if (WAIT_REQUEST(seen) != request ||
+		    (WAIT_STATE(seen) != WAIT_WAITING && WAIT_STATE(seen) != WAIT_ASLEEP))
 			return;
 	} while (!cas(&t->st, &seen, WAIT_WORD(request, state))); /* SEM_P2/R */
 	if (WAIT_STATE(seen) != WAIT_ASLEEP)
@@ -442,9 +442,9 @@ static bool is_queued(const struct sem_view *v, const struct thread_shm *t, uint
 
 /* Calls f for every queued request of the set, however the lists may look. */
 void sem_each_waiter(struct caller *c, const struct sem_view *v,
-			void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,
-				  uint32_t thread_ix, struct sem_wakes *wakes),
-			struct sem_wakes *wakes)
+		     void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,
+			       uint32_t thread_ix, struct sem_wakes *wakes),
+		     struct sem_wakes *wakes)
 {
 	uint32_t groups = region_group_count(c->base);
 
@@ -527,9 +527,10 @@ void sem_apply(struct caller *c, const struct sem_view *v, struct sem_wakes *wak
 		break;
 	case INTENT_SET:
 		if (t) {
-			store_relaxed(&set->object.uid, t->set_uid); /* permission is checked at any time */
-			store_relaxed(&set->object.gid, t->set_gid); /* the same */
-			store_relaxed(&set->object.mode, t->set_mode); /* the same */
+			store_relaxed(&set->object.uid,
+				      t->set_uid); /* permission is checked at any time */
+			store_relaxed(&set->object.gid, t->set_gid);         /* the same */
+			store_relaxed(&set->object.mode, t->set_mode);       /* the same */
 			store_relaxed(&set->object.ctime, set->intent_time); /* the same */
 		}
 		break;
@@ -571,7 +572,8 @@ bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_i
 {
 	const struct proc_shm *p = region_proc(c->base, t->proc_ix);
 
-	return c->ops->is_dead(c, thread_ix, false) || (p && (load_relaxed(&p->flags) & PROC_EXITING)); /* a hint */
+	return c->ops->is_dead(c, thread_ix, false) ||
+	       (p && (load_relaxed(&p->flags) & PROC_EXITING)); /* a hint */
 }
 
 /*

@@ -61,8 +61,8 @@ static void touch(struct proc_shm *proc, struct undo_shm *u)
 }
 
 /* In the process's list: the record of this set, else one that can be used again. Lock held. */
-static uint32_t search_list(struct caller *c, const struct proc_shm *proc,
-			    const struct sem_view *v, uint32_t *ret_reusable)
+static uint32_t search_list(struct caller *c, const struct proc_shm *proc, const struct sem_view *v,
+			    uint32_t *ret_reusable)
 {
 	uint32_t ref = proc->undo_ref;
 
@@ -120,8 +120,8 @@ static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_fou
 	} else {
 		u = region_block(c->base, ref, bytes);
 		*u = (struct undo_shm){.owner_link = c->thread_ix + 1, .proc_ix = c->proc_ix};
-		u->capacity = (uint32_t)((arena_capacity(c->base, ref) - sizeof(*u)) /
-					 sizeof(u->adj[0]));
+		u->capacity =
+			(uint32_t)((arena_capacity(c->base, ref) - sizeof(*u)) / sizeof(u->adj[0]));
 		u->next_in_proc_ref = proc->undo_ref;
 		store_crash(&self->undo_reserved, ref);
 		store_crash(&proc->undo_ref, ref); /* from here on the process's */
@@ -142,7 +142,7 @@ static void link_record(struct thread_shm *self, struct undo_shm *u, uint32_t re
 	u->stamp = 0;
 	u->next_in_set_ref = v->set->undo_ref;
 	store_crash(&v->set->undo_ref, ref); /* commit; the rest repair can do */
-	store_crash(&u->gen, v->gen);	     /* UNDO_P1/R */
+	store_crash(&u->gen, v->gen);        /* UNDO_P1/R */
 	store_crash(&u->owner_link, 0);
 	store_crash(&self->undo_reserved, 0);
 }
@@ -189,7 +189,9 @@ int sem_undo_find(struct caller *c, const struct sem_view *v, uint32_t *inout_re
 	u = record_at(c, self->undo_reserved);
 	if (!u || u->capacity < v->nsems) { /* reserved by a call that was for another set */
 		rc = sem_undo_release(c, c->thread_ix);
-		return rc != OUTCOME_DONE ? rc : u ? sem_undo_find(c, v, inout_ref) : -ENOTRECOVERABLE;
+		return rc != OUTCOME_DONE ? rc
+		       : u                ? sem_undo_find(c, v, inout_ref)
+					  : -ENOTRECOVERABLE;
 	}
 	rc = rlock_acquire(c, sem_lock_off(v));
 	if (rc != OUTCOME_DONE)
@@ -389,7 +391,7 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 
 		side[s].used = u->adj[s] ? 1 : s == 0 ? 2 : 0;
 		value += u->adj[s];
-		side[s].next_value = (uint16_t)(value < 0		? 0
+		side[s].next_value = (uint16_t)(value < 0            ? 0
 						: value > SEMVAL_MAX ? SEMVAL_MAX
 								     : value);
 	}

@@ -67,7 +67,8 @@ static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct 
 	ret->stride = load_relaxed(&set->stride);
 	bytes = (uint64_t)ret->nsems * ret->stride;
 	ret->words = region_block(c->base, load_relaxed(&set->words_ref), bytes);
-	if (!ret->words || ret->nsems > SEM_NUM_COUNT || (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
+	if (!ret->words || ret->nsems > SEM_NUM_COUNT ||
+	    (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
 	    ret->words < c->base + ARENAS_OFF + ARENA_SEM * ARENA_BYTES || ret->gen == 0)
 		return -ENOTRECOVERABLE;
 	return 0;
@@ -103,7 +104,7 @@ int sem_view_locked(struct caller *c, uint32_t ix, struct sem_view *ret)
 bool sem_view_stale(const struct sem_view *v)
 {
 	return load_acquire(&v->set->object.live) != (uint32_t)v->id + 1 || /* SEM_G1/A */
-	       load_relaxed(&v->set->object.gen) != v->gen; /* `live` came first */
+	       load_relaxed(&v->set->object.gen) != v->gen;                 /* `live` came first */
 }
 
 /* ---- Busy words -------------------------------------------------------------------------- */
@@ -193,7 +194,8 @@ int sem_plain(struct caller *c, const struct sem_view *v, const struct sem_reque
 		if (value + op->op > SEMVAL_MAX)
 			return -ERANGE;
 		/* Once a second and semaphore: otime must be there before the call returns. */
-		if (load_relaxed(&s->otime) != rq->now) /* the holder's store; any older is just old */
+		if (load_relaxed(&s->otime) !=
+		    rq->now) /* the holder's store; any older is just old */
 			return sem_held(c, v, rq, 0);
 		if (cas(&s->word, &seen,
 			SEM_WORD(value + op->op, v->gen, c->pid))) /* SEM_W1/R commit */

@@ -4,8 +4,8 @@
  * would be repaired, as after a death, but the thread's own cleanup handlers would find its block
  * half way through an operation. So for the time of a call the type is made deferred; giving it
  * back acts on a request that came meanwhile. A thread that sleeps in a call can be cancelled there
- * (entry_msg.c). Threads that never asked for the asynchronous type (nearly all) pay for one look at
- * a flag.
+ * (entry_msg.c). Threads that never asked for the asynchronous type (nearly all) pay for one look
+ * at a flag.
  */
 #include "preload/cancel.h"
 

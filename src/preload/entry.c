@@ -7,13 +7,19 @@
 
 #include <sys/syscall.h>
 
-enum syscall_class { CLASS_NONE, CLASS_SEM, CLASS_MSG, CLASS_SHM, CLASS_PROCESS, CLASS_VIEW, CLASS_COUNT };
+enum syscall_class {
+	CLASS_NONE,
+	CLASS_SEM,
+	CLASS_MSG,
+	CLASS_SHM,
+	CLASS_PROCESS,
+	CLASS_VIEW,
+	CLASS_COUNT
+};
 
 entry_syscall_fn *const entry_syscall_handlers[CLASS_COUNT] = {
-	[CLASS_SEM] = entry_sem_syscall,
-	[CLASS_MSG] = entry_msg_syscall,
-	[CLASS_SHM] = entry_shm_syscall,
-	[CLASS_PROCESS] = process_syscall,
+	[CLASS_SEM] = entry_sem_syscall, [CLASS_MSG] = entry_msg_syscall,
+	[CLASS_SHM] = entry_shm_syscall, [CLASS_PROCESS] = process_syscall,
 	[CLASS_VIEW] = procview_syscall,
 };
 

@@ -34,7 +34,7 @@
 #include "preload/stubs.h"
 #include "preload/symbols.h"
 
-#define LD_PRELOAD "LD_PRELOAD="
+#define LD_PRELOAD  "LD_PRELOAD="
 #define INHERIT_OFF "USYSV_INHERIT=0"
 
 /* How LD_PRELOAD names this library; as the environment had it, for it may hold $LIB. */
@@ -467,9 +467,9 @@ static void leave_image(void)
 /* An environment for this program in the caller's frame; the one given when nothing is to do. */
 #define NEW_ENVIRONMENT(environment, reach, path)                                                  \
 	(leave_image(), exec_is_on(environment)                                                    \
-		 ? exec_environment(environment, judge(environment, reach, path),                  \
-				    alloca(exec_scratch_bytes(environment)))                       \
-		 : (environment))
+				? exec_environment(environment, judge(environment, reach, path),   \
+						   alloca(exec_scratch_bytes(environment)))        \
+				: (environment))
 
 PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
 {
@@ -485,8 +485,8 @@ PUBLIC int execv(const char *path, char *const argv[])
 
 PUBLIC int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	char *const *env = NEW_ENVIRONMENT(
-		envp, inspect_command(file, variable(environ, "PATH=")), file);
+	char *const *env =
+		NEW_ENVIRONMENT(envp, inspect_command(file, variable(environ, "PATH=")), file);
 
 	return NEXT(execvpe)(file, argv, env);
 }
@@ -538,8 +538,8 @@ PUBLIC int posix_spawnp(pid_t *restrict pid, const char *restrict file,
 			const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
 			char *const envp[restrict])
 {
-	char *const *env = NEW_ENVIRONMENT(
-		envp, inspect_command(file, variable(environ, "PATH=")), file);
+	char *const *env =
+		NEW_ENVIRONMENT(envp, inspect_command(file, variable(environ, "PATH=")), file);
 
 	return NEXT(posix_spawnp)(pid, file, actions, attributes, argv, env);
 }

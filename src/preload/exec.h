@@ -16,7 +16,7 @@ void exec_start(char *const environment[]);
 const char *exec_take_variable(char **environment, const char *prefix);
 
 /* Its value is the id of the process whose image had segments attached. */
-#define EXEC_MARK	"USYSV_EXEC="
+#define EXEC_MARK       "USYSV_EXEC="
 #define EXEC_MARK_BYTES 32
 
 /* Not every C library declares it. */

@@ -39,7 +39,7 @@
 #include "client/usercopy.h"
 #include "preload/symbols.h"
 
-#define SIGNAL_LAST 64
+#define SIGNAL_LAST     64
 #define FIRST_REAL_TIME 32 /* the kernel's, of which the C library keeps some */
 
 typedef void handler_fn(int sig, siginfo_t *info, void *context);
@@ -66,8 +66,8 @@ static bool is_fault(int sig)
 
 static bool is_synchronous(int sig, const siginfo_t *info)
 {
-	return info->si_code > 0 && (is_fault(sig) || sig == SIGFPE || sig == SIGILL ||
-				     sig == SIGTRAP || sig == SIGSYS);
+	return info->si_code > 0 &&
+	       (is_fault(sig) || sig == SIGFPE || sig == SIGILL || sig == SIGTRAP || sig == SIGSYS);
 }
 
 uint64_t *context_mask(void *context)
@@ -460,8 +460,7 @@ void preload_install_fault_handlers(void)
 	errno = saved;
 }
 
-PUBLIC int sigaction(int sig, const struct sigaction *restrict act,
-		     struct sigaction *restrict old)
+PUBLIC int sigaction(int sig, const struct sigaction *restrict act, struct sigaction *restrict old)
 {
 	return set_action(sig, act, old);
 }
@@ -495,8 +494,8 @@ static sighandler_t set_handler(int sig, sighandler_t handler, int flags, bool b
 
 static sighandler_t bsd_style(int sig, sighandler_t handler)
 {
-	bool interrupts = sig >= 1 && sig <= SIGNAL_LAST &&
-			  (load_relaxed(&interrupting) & SIGNALS_BIT(sig));
+	bool interrupts =
+		sig >= 1 && sig <= SIGNAL_LAST && (load_relaxed(&interrupting) & SIGNALS_BIT(sig));
 
 	return set_handler(sig, handler, interrupts ? 0 : SA_RESTART, true);
 }

@@ -27,9 +27,9 @@ void fault_default(int sig, const siginfo_t *info);
 /* The 64 signals of the kernel's mask in a handler's context. */
 uint64_t *context_mask(void *context);
 
-#define SIGNALS_BIT(sig)    (1ull << ((sig)-1))
-#define SIGNALS_ALL	    (~0ull)
-#define SIGNALS_FAULTS	    (SIGNALS_BIT(SIGSEGV) | SIGNALS_BIT(SIGBUS))
+#define SIGNALS_BIT(sig) (1ull << ((sig)-1))
+#define SIGNALS_ALL      (~0ull)
+#define SIGNALS_FAULTS   (SIGNALS_BIT(SIGSEGV) | SIGNALS_BIT(SIGBUS))
 /*
  * What is blocked in a section once a signal was captured, as the kernel reports it: all but those
  * that the processor raises, for these would kill if they were blocked.

@@ -32,9 +32,9 @@ extern struct r_debug _r_debug __attribute__((weak));
 extern struct r_debug *_dl_debug_addr __attribute__((weak));
 
 struct image {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
-	const ElfW(Half) *versions;
+	const ElfW(Half) * versions;
 	const uint32_t *gnu_hash;
 	const uint32_t *hash;
 	ElfW(Addr) load;

@@ -11,8 +11,8 @@
 
 #include "client/namespace.h"
 
-/* Is there a process, other than this one, that was started for the namespace? What cannot be looked
- * at (no /proc, another user's) does not count. */
+/* Is there a process, other than this one, that was started for the namespace? What cannot be
+ * looked at (no /proc, another user's) does not count. */
 bool kin_exist(const struct namespace_place *place);
 
 #endif

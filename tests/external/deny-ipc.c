@@ -33,8 +33,8 @@
 #endif
 
 static const unsigned int denied[] = {
-	SYS_semget, SYS_semop,	SYS_semtimedop, SYS_semctl, SYS_msgget, SYS_msgsnd,
-	SYS_msgrcv, SYS_msgctl, SYS_shmget,	SYS_shmat,  SYS_shmdt,	SYS_shmctl,
+	SYS_semget, SYS_semop,  SYS_semtimedop, SYS_semctl, SYS_msgget, SYS_msgsnd,
+	SYS_msgrcv, SYS_msgctl, SYS_shmget,     SYS_shmat,  SYS_shmdt,  SYS_shmctl,
 };
 enum { DENIED = sizeof(denied) / sizeof(denied[0]) };
 
@@ -54,7 +54,8 @@ static int install(void)
 						 offsetof(struct seccomp_data, nr));
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, NUMBER_MASK);
 	for (unsigned int i = 0; i < DENIED; i++) {
-		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, denied[i], 0, 1);
+		code[n++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, denied[i], 0, 1);
 		code[n++] = refuse;
 	}
 	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A hostile region: rounds of damage and use (hostile_region.h) in a child, which may die of a fault
- * or of a round that takes no end. The round is then named: it depends on seed and number alone.
+ * A hostile region: rounds of damage and use (hostile_region.h) in a child, which may die of a
+ *fault or of a round that takes no end. The round is then named: it depends on seed and number
+ *alone.
  *
  *	hostile [--seed N] [--first N] [--rounds N] [--seconds N] [--say]
  */
@@ -32,7 +33,7 @@ static volatile struct {
 	uint64_t round;
 	uint64_t slowest, slowest_ns; /* by the CPU's time */
 	bool finished;
-} *progress;
+} * progress;
 
 static uint64_t now_s(void)
 {
@@ -111,9 +112,9 @@ static uint64_t number(const char *text)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'}, {"first", required_argument, NULL, 'f'},
+		{"seed", required_argument, NULL, 's'},   {"first", required_argument, NULL, 'f'},
 		{"rounds", required_argument, NULL, 'r'}, {"seconds", required_argument, NULL, 't'},
-		{"say", no_argument, NULL, 'y'}, {NULL, 0, NULL, 0},
+		{"say", no_argument, NULL, 'y'},          {NULL, 0, NULL, 0},
 	};
 	uint64_t seed = (uint64_t)time(NULL) * 1000003u ^ (uint64_t)getpid(), first = 0, count = 0;
 	uint64_t seconds = 0, faults = 0, until, end;
@@ -147,8 +148,8 @@ int main(int argc, char **argv)
 	until = seconds ? now_s() + seconds : UINT64_MAX;
 	printf("seed %llu\n", (unsigned long long)seed);
 	fflush(stdout);
-	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
 	if (progress == MAP_FAILED || !hostile_begin())
 		return 77;
 	progress->round = first;

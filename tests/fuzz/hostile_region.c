@@ -20,10 +20,10 @@
 #include "ipc/sem.h"
 #include "ipc/shm.h"
 
-#define NOW	    1700000000
+#define NOW         1700000000
 #define GUARD_BYTES GIB(320) /* 2^32 references of 64 bytes, and some more */
-#define ACTORS	    20u
-#define RANGES	    64u
+#define ACTORS      20u
+#define RANGES      64u
 #define USER_BYTES  (64u << 10)
 #define FLAG_CREAT  01000
 #define FLAG_UNDO   010000
@@ -51,8 +51,10 @@ static bool talks;
 static _Alignas(64) unsigned char user[USER_BYTES];
 
 static const gid_t no_groups[1];
-static const struct creds root = {.groups = no_groups, .cap_ipc_owner = true,
-				  .cap_sys_admin = true, .cap_sys_resource = true,
+static const struct creds root = {.groups = no_groups,
+				  .cap_ipc_owner = true,
+				  .cap_sys_admin = true,
+				  .cap_sys_resource = true,
 				  .cap_ipc_lock = true};
 
 /* ---- Choices ------------------------------------------------------------------------------- */
@@ -214,8 +216,7 @@ static void join(uint32_t i)
 
 static int semop_of(uint32_t i, int32_t id, const struct semop_shm *sops, uint32_t n)
 {
-	struct sem_request rq = {
-		.id = id, .ops = sops, .nsops = n, .now = NOW, .may_queue = true};
+	struct sem_request rq = {.id = id, .ops = sops, .nsops = n, .now = NOW, .may_queue = true};
 
 	return sem_op(&actors[i].c, &rq);
 }
@@ -231,8 +232,8 @@ static int send(uint32_t i, int32_t id, long type, uint64_t bytes, uint32_t flag
 
 static int receive(uint32_t i, int32_t id, int64_t type, uint64_t bytes, uint32_t flags)
 {
-	struct msg_receive_request rq = {.id = id, .user = user, .bytes = bytes, .type = type,
-					 .flags = flags, .now = NOW};
+	struct msg_receive_request rq = {
+		.id = id, .user = user, .bytes = bytes, .type = type, .flags = flags, .now = NOW};
 
 	return msg_receive(&actors[i].c, &rq);
 }
@@ -301,8 +302,11 @@ static void build_segments(void)
 	int32_t id[4];
 
 	for (int k = 0; k < 4; k++) {
-		struct shm_request rq = {.key = k + 5, .bytes = 4096u << k,
-					 .flags = FLAG_CREAT | 0600, .now = NOW, .admitted = true};
+		struct shm_request rq = {.key = k + 5,
+					 .bytes = 4096u << k,
+					 .flags = FLAG_CREAT | 0600,
+					 .now = NOW,
+					 .admitted = true};
 
 		MUST(shm_get(&actors[0].c, &rq, &id[k]), 0);
 	}
@@ -469,8 +473,8 @@ static uint32_t *header_word(struct choices *ch)
 
 static uint32_t value_for(struct choices *ch, uint32_t old)
 {
-	static const uint32_t odd[] = {0,	   1,	       2,	   7,	      8,
-				       0xff,	   0x7fff,     0x8000,	   0xffff,    0x10000,
+	static const uint32_t odd[] = {0,          1,          2,          7,         8,
+				       0xff,       0x7fff,     0x8000,     0xffff,    0x10000,
 				       0x7fffffff, 0x80000000, 0xffffffff, 0xfffffffe};
 
 	switch (choose(ch, 8)) {
@@ -510,8 +514,7 @@ static void damage_mark(struct choices *ch)
 	default:
 		*mark = one_in(ch, 4) ? 0xffffffff : old - (old > 0);
 	}
-	tell("  mark at %#llx: %u, was %u",
-	     (unsigned long long)region_off(base, mark), *mark, old);
+	tell("  mark at %#llx: %u, was %u", (unsigned long long)region_off(base, mark), *mark, old);
 }
 
 static bool is_mark(const uint32_t *word)
@@ -644,10 +647,10 @@ static int call_sem(struct choices *ch, struct caller *c)
 		if (one_in(ch, 2))
 			rq.nsops = 1;
 		for (uint32_t i = 0; i < rq.nsops; i++)
-			sops[i] = (struct semop_shm){(uint16_t)choose(ch, i < 3 ? 3 : 40),
-						     (int16_t)((int)choose(ch, 5) - 2),
-						     (int16_t)(choose(ch, 2) * FLAG_UNDO |
-							       choose(ch, 2) * FLAG_NOWAIT)};
+			sops[i] = (struct semop_shm){
+				(uint16_t)choose(ch, i < 3 ? 3 : 40),
+				(int16_t)((int)choose(ch, 5) - 2),
+				(int16_t)(choose(ch, 2) * FLAG_UNDO | choose(ch, 2) * FLAG_NOWAIT)};
 		rq.may_queue = true;
 		rq.undo_hint = region_self(c)->undo_ref;
 		return sem_op(c, &rq);
@@ -689,8 +692,11 @@ static int call_shm(struct choices *ch, struct actor *a)
 {
 	struct caller *c = &a->c;
 	int32_t id = some_id(ch, FAMILY_SHM);
-	struct shm_request rq = {.key = (int32_t)choose(ch, 12), .bytes = choose(ch, 100000),
-				 .flags = FLAG_CREAT | 0600, .now = NOW, .admitted = true};
+	struct shm_request rq = {.key = (int32_t)choose(ch, 12),
+				 .bytes = choose(ch, 100000),
+				 .flags = FLAG_CREAT | 0600,
+				 .now = NOW,
+				 .admitted = true};
 	struct attach_shm *r;
 	struct shm_status status;
 	bool marked = false;
@@ -784,7 +790,7 @@ static void call(struct choices *ch, struct actor *a)
 	else
 		rc = (repair_sweep(c, NOW, one_in(ch, 2), &busy), 0);
 	tell("  actor %u, family %s: %d", (unsigned)(a - actors),
-	     what < 4	? "sem"
+	     what < 4   ? "sem"
 	     : what < 7 ? "msg"
 	     : what < 9 ? "shm"
 			: "none",

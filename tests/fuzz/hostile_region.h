@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A region with objects of all families, damage to it, and every call of the engine on what is left:
- * the property that a damaged region gives errors and never a wild access, an endless loop or a
- * crash. Shared by the test (hostile.c) and by the libFuzzer target (fuzz_region.c).
+ * A region with objects of all families, damage to it, and every call of the engine on what is
+ * left: the property that a damaged region gives errors and never a wild access, an endless loop or
+ * a crash. Shared by the test (hostile.c) and by the libFuzzer target (fuzz_region.c).
  *
  * The mapping is private to the process and lies between inaccessible areas as large as anything
  * that a 32-bit reference can reach, so that an access outside is a fault.
@@ -23,7 +23,8 @@ struct choices {
 
 uint64_t choose(struct choices *ch, uint64_t below);
 
-/* Builds the region that each round starts from. False with a message on stderr: impossible here. */
+/* Builds the region that each round starts from. False with a message on stderr: impossible here.
+ */
 bool hostile_begin(void);
 
 /* One round: the region as it was built, damaged, and used. Failures of the property other than

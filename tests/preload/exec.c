@@ -189,13 +189,20 @@ static const struct {
 	const char *name;
 	void (*way)(char **);
 } ways[] = {
-	{"execve", by_execve},	   {"execv", by_execv},
-	{"execvp", by_execvp},	   {"execvpe", by_execvpe},
-	{"execl", by_execl},	   {"execlp", by_execlp},
-	{"execle", by_execle},	   {"fexecve", by_fexecve},
-	{"execveat", by_execveat}, {"execveat of a descriptor", by_execveat_fd},
-	{"posix_spawn", by_posix_spawn}, {"posix_spawnp", by_posix_spawnp},
-	{"system", by_system},	   {"popen", by_popen},
+	{"execve", by_execve},
+	{"execv", by_execv},
+	{"execvp", by_execvp},
+	{"execvpe", by_execvpe},
+	{"execl", by_execl},
+	{"execlp", by_execlp},
+	{"execle", by_execle},
+	{"fexecve", by_fexecve},
+	{"execveat", by_execveat},
+	{"execveat of a descriptor", by_execveat_fd},
+	{"posix_spawn", by_posix_spawn},
+	{"posix_spawnp", by_posix_spawnp},
+	{"system", by_system},
+	{"popen", by_popen},
 	{"vfork and execve", by_vfork},
 };
 

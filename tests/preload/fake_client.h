@@ -11,12 +11,12 @@
 
 /* As the id of semop(2); sops and nsops are the command's arguments. */
 enum fake_command {
-	FAKE_HOLD = 1,	      /* a section in which in_section() is called */
-	FAKE_SLEEP = 2,	      /* until a handler ends it */
-	FAKE_COPY_IN = 3,     /* nsops bytes from sops */
-	FAKE_COPY_OUT = 4,    /* nsops bytes to sops */
+	FAKE_HOLD = 1,     /* a section in which in_section() is called */
+	FAKE_SLEEP = 2,    /* until a handler ends it */
+	FAKE_COPY_IN = 3,  /* nsops bytes from sops */
+	FAKE_COPY_OUT = 4, /* nsops bytes to sops */
 	FAKE_COPY_IN_SECTION = 5,
-	FAKE_PROBE = 6,	      /* does the thread probe? */
+	FAKE_PROBE = 6, /* does the thread probe? */
 };
 
 struct fake_counts {

@@ -52,8 +52,8 @@ static int copy_out(void *to, size_t n)
 static void bad_addresses(void)
 {
 	char *readable = island(PROT_READ), *nothing = island(PROT_NONE);
-	static const size_t sizes[] = {1, 2, 3, 4, 6, 7, 8, 12, 16, 18, 31, 33, 64, 100, 500,
-				       1024, 1025, 4000, 4096};
+	static const size_t sizes[] = {1,  2,  3,  4,   6,   7,    8,    12,   16,  18,
+				       31, 33, 64, 100, 500, 1024, 1025, 4000, 4096};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		size_t n = sizes[i];
@@ -74,7 +74,7 @@ static void bad_addresses(void)
 		assert_int_equal(copy_out((void *)-1, n), EFAULT);
 		assert_int_equal(copy_out(readable, n), EFAULT);
 		assert_int_equal(copy_out(nothing, n), EFAULT);
-		assert_int_equal(copy_out((void *)(uintptr_t)"constant", n), EFAULT);
+		assert_int_equal(copy_out((void *)(uintptr_t) "constant", n), EFAULT);
 	}
 	assert_int_equal(copy_in(NULL, 0), 0);
 	munmap(readable - page, 3 * page);
@@ -296,8 +296,8 @@ static void default_action_kills(void **state)
 		void (*body)(void);
 		int sig;
 	} ways[] = {
-		{store_nowhere, SIGSEGV}, {read_behind_the_end, SIGBUS},
-		{raise_segv, SIGSEGV}, {kill_bus, SIGBUS},
+		{store_nowhere, SIGSEGV},      {read_behind_the_end, SIGBUS},
+		{raise_segv, SIGSEGV},         {kill_bus, SIGBUS},
 		{overflow_the_stack, SIGSEGV}, {raise_in_section, SIGSEGV},
 	};
 

@@ -97,7 +97,7 @@ static pid_t by_waitid_number(pid_t pid)
 static void every_wait_reaps(void **state)
 {
 	static pid_t (*const ways[])(pid_t) = {
-		by_wait, by_waitpid, by_wait3, by_wait4,
+		by_wait,   by_waitpid,      by_wait3,  by_wait4,
 		by_waitid, by_waitid_blind, by_number, by_waitid_number,
 	};
 

@@ -53,8 +53,8 @@ static void one_line_once(void **state)
 	assert_int_equal(pipe2(fd, O_NONBLOCK), 0);
 	dup2(fd[1], 2);
 	errno = 1234;
-	report(REPORT_NAMESPACE, "%s %d %u %x %d%%", "text", -2147483647 - 1, 4294967295u,
-	       0xbeefu, 0);
+	report(REPORT_NAMESPACE, "%s %d %u %x %d%%", "text", -2147483647 - 1, 4294967295u, 0xbeefu,
+	       0);
 	assert_int_equal(errno, 1234);
 	read_back(fd[0], text, sizeof(text));
 	strcpy(expected, "usysv: text -2147483648 4294967295 beef 0%\n");
