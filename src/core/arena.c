@@ -25,11 +25,14 @@
  *   ARENA_P2  chunk
  *    word      chunk_shm.class_ix
  *    states    0 > TAKEN (named in chunk_link) > class k > TAKEN > 0; 0 > SPAN > 0
- *    writers   0 <> TAKEN, 0 <> SPAN: holder of the arena's lock. TAKEN <> class: of the pool's
- * lock order     under those locks stale-ok  INSIDE marks without a SPAN before them: dropped by
- * repair death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void,
- * and cleared by repair, before the lock is free: another may take the chunk then progress  as
- * above tests     unit/arena
+ *    writers   0 <> TAKEN, 0 <> SPAN: holder of the arena's lock. TAKEN <> class: holder of the
+ *              pool's lock
+ *    order     under those locks
+ *    stale-ok  INSIDE marks without a SPAN before them: dropped by repair
+ *    death     TAKEN and named: handed back at burial. A name whose chunk is not TAKEN: void, and
+ *              cleared by repair before the lock is free, for another may take the chunk then
+ *    progress  as above
+ *    tests     unit/arena
  */
 #include "core/arena.h"
 
