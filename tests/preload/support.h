@@ -32,8 +32,10 @@ static inline struct fake_counts *fake(void)
 
 #define NEEDS_FAKE()                                                                               \
 	do {                                                                                       \
-		if (!fake())                                                                       \
+		if (!fake()) {                                                                     \
+			print_message("skipped: needs the library, this run is without it\n");     \
 			skip();                                                                    \
+		}                                                                                  \
 	} while (0)
 
 /* Moves the counts into memory that forked children share. */
