@@ -91,7 +91,7 @@ _usysv()
 		fi
 		;;
 	check)
-		COMPREPLY=($(compgen -W '--namespace --help --version' -- "$cur"))
+		COMPREPLY=($(compgen -W '--namespace --repair --help --version' -- "$cur"))
 		;;
 	esac
 }

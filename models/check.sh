@@ -27,7 +27,10 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
 
 spin -a "$@" "$here/$model.pml" >spin.log 2>&1 || { cat spin.log; exit 1; }
-gcc -O2 -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="${MODEL_MEMORY_MIB:-4000}" -w -o pan pan.c ||
+# What ends early is not worth a long compilation.
+optimise=-O1
+[ $caught = yes ] && optimise=-O0
+gcc $optimise -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="${MODEL_MEMORY_MIB:-4000}" -w -o pan pan.c ||
 	exit 1
 (ulimit -t "$seconds" && exec ./pan -m2000000) >pan.log 2>&1
 status=$?

@@ -90,7 +90,7 @@ static int remove_key(const struct opened *o, int32_t key)
 
 			if (!object || object->key != key)
 				continue;
-			int32_t id = (int32_t)load_acquire(&object->live) - 1;
+			int32_t id = (int32_t)(load_acquire(&object->live) - 1);
 			int error = v->remove(id);
 
 			if (error < 0) {
@@ -163,7 +163,7 @@ static void remove_all_objects(const struct opened *o)
 
 		for (uint32_t ix = 0; ix < hi; ix++) {
 			const struct object_shm *object = family_object(o->base, v->family, ix);
-			int32_t id = object ? (int32_t)load_acquire(&object->live) - 1 : -1;
+			int32_t id = object ? (int32_t)(load_acquire(&object->live) - 1) : -1;
 			int error = id >= 0 ? v->remove(id) : 0;
 
 			if (error < 0 && error != -EINVAL && error != -EIDRM)

@@ -68,7 +68,6 @@ void call_settle(struct thread_block *tb)
 bool call_again_slow(struct thread_block *tb, int rc)
 {
 	if (rc == OUTCOME_BUSY) {
-		section_leave(tb);
 		(void)wait_busy(tb);
 		return true;
 	}
@@ -106,7 +105,6 @@ int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 		}
 		rc = leave(c, &left);
 		if (rc == OUTCOME_BUSY) {
-			section_leave(tb);
 			(void)wait_busy(tb);
 			continue;
 		}

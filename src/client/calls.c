@@ -121,7 +121,6 @@ static int run_semop(struct thread_block *tb, struct sem_request *rq,
 			return sleep_until_ended(tb, &s, rq->id);
 		}
 		if (rc == OUTCOME_BUSY) {
-			section_leave(tb);
 			if (!wait_busy(tb))
 				spun = true;
 			continue;
@@ -191,7 +190,8 @@ long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec
 			return rc;
 		timeout = &relative;
 	}
-	if (nsops > region_header(tb->caller.base)->limits.semopm)
+	nsops = (unsigned)nsops; /* as the kernel's argument is */
+	if (nsops > region_header(tb->caller.base)->limits.semopm || nsops > UINT16_MAX)
 		return -E2BIG;
 	if (nsops > OPS_ON_STACK)
 		return large_semop(tb, id, sops, nsops, timeout);

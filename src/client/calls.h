@@ -20,7 +20,7 @@
 struct sembuf;
 
 long call_semget(key_t key, int nsems, int flags);
-/* timed: semtimedop(2) with this time-out (user memory; null: none). */
+/* timeout: as for semtimedop(2), in user memory; null: none, semop(2). */
 long call_semop(int id, struct sembuf *sops, size_t nsops, const struct timespec *timeout);
 /* arg: what the variadic argument held, as the kernel sees union semun. */
 long call_semctl(int id, int semnum, int cmd, unsigned long arg);

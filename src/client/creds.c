@@ -28,6 +28,7 @@ static struct record ring[RING];
 static struct record borrowed[RING];
 static uint32_t next_record;
 static struct creds *current;
+static uint32_t version; /* of what they are read from */
 
 static long call0(long nr)
 {
@@ -106,13 +107,18 @@ const struct creds *creds_current(void)
 		return read_creds();
 	c = load_acquire(&current); /* CREDS_P1/A */
 	if (!c) {
+		uint32_t before = load_acquire(&version); /* CREDS_P1/A */
+
 		c = read_creds();
-		store_release(&current, c); /* CREDS_P1/R */
+		store_release(&current, c);            /* CREDS_P1/R */
+		if (fetch_add(&version, 0) != before)  /* CREDS_P1/AR: changed while we read */
+			store_release(&current, NULL); /* CREDS_P1/R */
 	}
 	return c;
 }
 
 void creds_invalidate(void)
 {
+	fetch_add(&version, 1); /* CREDS_P1/AR: before, so that a reader of the old notices */
 	store_release(&current, NULL); /* CREDS_P1/R */
 }

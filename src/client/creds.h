@@ -5,7 +5,7 @@
 
 #include "core/caller.h"
 
-/* The credentials of now. Valid until the process ends. [signal] */
+/* The credentials of now. Valid until they have been read anew eight times. [signal] */
 const struct creds *creds_current(void);
 
 /* They may have changed: read them anew at the next creds_current(). [signal] */

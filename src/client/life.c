@@ -53,7 +53,7 @@ static bool is_error(long r)
 	return r < 0 && r > -4096;
 }
 
-/* The page of the region twice more, then a private page. */
+/* The page of the region once more, right before a private page. */
 static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
 {
 	long pair = sys_call(SYS_mmap, 0, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE,

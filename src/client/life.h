@@ -20,7 +20,7 @@
  */
 int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private);
 
-/* Unmaps what life_begin() made for another thread or another process (before a fork). */
+/* Unmaps what life_begin() made for a vfork child that has ended, in the memory it borrowed. */
 void life_unmap(void *private_memory);
 
 #endif

@@ -559,15 +559,6 @@ int namespace_open(const struct namespace_place *place, unsigned flags, int *ret
 	return r;
 }
 
-bool namespace_is_current(int fd, const unsigned char *base)
-{
-	struct statx st;
-
-	if (!retire_cancel(base))
-		return false;
-	return sys_statx(fd, "", AT_EMPTY_PATH, &st) == 0 && st.stx_nlink > 0;
-}
-
 /* ---- Listing and removal ------------------------------------------------------------------- */
 
 struct entry64 {

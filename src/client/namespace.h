@@ -57,9 +57,6 @@ int namespace_open(const struct namespace_place *place, unsigned flags, int *ret
 /* Maps the whole region (MAP_NORESERVE, not in core dumps). 0 or -errno. */
 int namespace_map(int fd, unsigned char **ret_base, const char **ret_why);
 
-/* Does the region of fd still have a name, and is it not marked as removed? */
-bool namespace_is_current(int fd, const unsigned char *base);
-
 /* Removes the files of a namespace (region last but one, then the directory). 0 or -errno. */
 int namespace_unlink(const struct namespace_place *place);
 

@@ -2,7 +2,7 @@
 /*
  * The end of a namespace. Who removes asks first, counts the registered users once more, and only
  * then makes it final and unlinks. Who enters registers first and looks at `removed` afterwards
- * (namespace_is_current): finding a request it takes it back, finding the end it leaves and starts
+ * (retire_cancel): finding a request it takes it back, finding the end it leaves and starts
  * over with a new namespace.
  *
  *   RETIRE_P1  end of a namespace

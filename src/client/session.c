@@ -270,7 +270,8 @@ static int attach(unsigned flags, bool quiet)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	}
 	if (rc < 0 && !quiet) {
-		session.failed = true;
+		/* What may pass is tried again by the next call. */
+		session.failed = rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM && rc != -EINTR;
 		session.error = rc;
 		report(REPORT_NAMESPACE, "cannot use namespace '%s' (%s): %s%s%s",
 		       session.place.name, session.place.region, report_errno(-rc), why ? ": " : "",

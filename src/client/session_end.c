@@ -144,20 +144,36 @@ static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32
 	session_unlock(&signals);
 }
 
+/* A child that never made a call, or that never came to be: its token is free. With the token in
+ * our hand nobody else can have reserved the slot anew. */
+static void free_tokened(uint32_t ix, uint32_t word)
+{
+	void *token;
+
+	if (!session_take_token(ix, &token))
+		return;
+	procs_unreserve(session.base, ix, word);
+	session_drop_token(token);
+}
+
 /* Slots reserved by who is gone without having used them. */
 static void free_reserved(struct thread_block *tb)
 {
 	uint32_t hi = region_proc_count(session.base);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
-		uint32_t word = load_acquire(&region_proc(session.base, ix)->state); /* REG_P2/A */
+		struct proc_shm *p = region_proc(session.base, ix);
+		uint32_t word = p ? load_acquire(&p->state) : 0; /* REG_P2/A */
 
+		if (PROC_STATE(word) == PROC_RESERVED_BARE &&
+		    ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
+			procs_unreserve(session.base, ix, word);
 		if (PROC_STATE(word) != PROC_RESERVED || !session_token_is_free(ix))
 			continue;
-		if (load_acquire(&region_proc(session.base, ix)->attach_ref)) /* SHM_A1/A */
+		if (load_acquire(&p->attach_ref)) /* SHM_A1/A */
 			free_reserved_for_child(tb, ix, word);
-		else if (ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
-			procs_unreserve(session.base, ix, word);
+		else
+			free_tokened(ix, word);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the session share: session.c (attaching, registering, fork), session_end.c. */
+/* What the parts of the session share: session.c (attaching, registering, fork), session_end.c,
+ * session_token.c. */
 #ifndef USYSV_CLIENT_SESSION_PRIV_H
 #define USYSV_CLIENT_SESSION_PRIV_H
 
@@ -29,7 +30,7 @@ struct session_state {
 			*/
 	struct process_record process;
 	/* a slot whose token this process has, to register in: made by the parent before the fork,
-	 * by itself before it gave up the right to open the file, or left by session_exit() */
+	 * or by itself before it gave up the right to open the file */
 	uint32_t own_ix;
 	void *own_token;
 	/* the same for the child of a fork in progress */

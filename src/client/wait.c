@@ -147,49 +147,71 @@ static int sleep_on(struct thread_block *tb, const uint32_t *word, uint32_t valu
 	return rc;
 }
 
-static void wait_word(struct thread_block *tb, bool is_lock)
+/* Says that we are about to sleep on what is busy; handlers must not come between its stores. */
+static bool announce(struct thread_block *tb, struct busy *b)
 {
 	struct caller *c = &tb->caller;
-	const uint32_t *word = region_at(c->base, c->busy.word_off);
-	uint32_t owner = c->busy.owner_link;
-	uint64_t off = c->busy.word_off;
+	bool ok;
 
-	if (spin(word, c->busy.value, is_lock ? RLOCK_OWNER : ~0u,
+	section_enter(tb);
+	c->busy = *b;
+	ok = b->kind == BUSY_LOCK ? rlock_announce(c) : sem_announce(c);
+	b->value = c->busy.value;
+	section_leave(tb);
+	return ok;
+}
+
+/* After the sleep. A handler may have settled the debt meanwhile; the wake just received is one. */
+static void after_sleep(struct thread_block *tb, const struct busy *b, bool timed_out)
+{
+	struct caller *c = &tb->caller;
+
+	section_enter(tb);
+	if (b->kind == BUSY_LOCK) {
+		if (c->owed && c->owed != b->word_off)
+			rlock_settle(c);
+		c->owed = (uint32_t)b->word_off;
+		store_crash(&region_self(c)->held, (uint32_t)b->word_off);
+	}
+	if (b->owner_link && c->ops->is_dead(c, b->owner_link - 1, timed_out))
+		rlock_recover(c, b->owner_link - 1, timed_out);
+	section_leave(tb);
+}
+
+static void wait_word(struct thread_block *tb, struct busy *b)
+{
+	bool is_lock = b->kind == BUSY_LOCK;
+	const uint32_t *word = region_at(tb->caller.base, b->word_off);
+
+	if (spin(word, b->value, is_lock ? RLOCK_OWNER : ~0u,
 		 is_lock ? LOCK_SPIN_NS : WORD_SPIN_NS))
 		return;
 	for (int64_t poll = FIRST_POLL_NS;;
 	     poll = poll * 2 > LAST_POLL_NS ? LAST_POLL_NS : poll * 2) {
 		int rc;
 
-		if (!(is_lock ? rlock_announce(c) : sem_announce(c)))
+		if (!announce(tb, b))
 			return;
-		rc = sleep_on(tb, word, c->busy.value, owner, poll);
-		if (is_lock) {
-			/* A handler may have settled the debt; the wake just received is one. */
-			c->owed = (uint32_t)off;
-			store_crash(&region_self(c)->held, (uint32_t)off);
-		}
-		if (owner && c->ops->is_dead(c, owner - 1, rc == -ETIMEDOUT))
-			rlock_recover(c, owner - 1, rc == -ETIMEDOUT);
+		rc = sleep_on(tb, word, b->value, b->owner_link, poll);
+		after_sleep(tb, b, rc == -ETIMEDOUT);
 		if (rc != -ETIMEDOUT)
 			return;
-		c->busy.value = load_acquire(word); /* RLOCK_P1/A */
-		if ((c->busy.value & RLOCK_OWNER) + !is_lock != owner || !c->busy.value)
+		b->value = load_acquire(word); /* RLOCK_P1/A */
+		if ((b->value & RLOCK_OWNER) + !is_lock != b->owner_link || !b->value)
 			return;
 	}
 }
 
-static bool wait_value(struct thread_block *tb)
+static bool wait_value(struct thread_block *tb, const struct busy *b)
 {
-	struct caller *c = &tb->caller;
 	/* The half with the value: it changes with it, and with nothing else in this set's life. */
-	const uint32_t *high = (const uint32_t *)region_at(c->base, c->busy.word_off) +
+	const uint32_t *high = (const uint32_t *)region_at(tb->caller.base, b->word_off) +
 			       (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1 : 0);
 	bool changed;
 
 	if (!may_spin(tb))
 		return false;
-	changed = spin(high, c->busy.value << (SEM_VALUE_SHIFT - 32),
+	changed = spin(high, b->value << (SEM_VALUE_SHIFT - 32),
 		       (uint32_t)SEMVAL_MAX << (SEM_VALUE_SHIFT - 32), WAIT_SPIN_NS);
 	spin_ended(tb, changed);
 	return changed;
@@ -197,16 +219,22 @@ static bool wait_value(struct thread_block *tb)
 
 bool wait_busy(struct thread_block *tb)
 {
-	if (tb->caller.busy.kind == BUSY_VALUE)
-		return wait_value(tb);
-	wait_word(tb, tb->caller.busy.kind == BUSY_LOCK);
+	/* The copy is made before the section ends, for a handler's calls find things busy too. */
+	struct busy b = tb->caller.busy;
+
+	section_leave(tb);
+	if (b.kind == BUSY_VALUE)
+		return wait_value(tb, &b);
+	wait_word(tb, &b);
 	return true;
 }
 
 void wait_busy_in_section(struct thread_block *tb)
 {
-	if (tb->caller.busy.kind != BUSY_VALUE)
-		wait_word(tb, tb->caller.busy.kind == BUSY_LOCK);
+	struct busy b = tb->caller.busy;
+
+	if (b.kind != BUSY_VALUE)
+		wait_word(tb, &b);
 }
 
 static bool ended(uint32_t st)

@@ -11,7 +11,8 @@
 
 /*
  * After OUTCOME_BUSY: waits until what caller.busy names has changed, or its owner has died (who is
- * then recovered). Outside a section, so that handlers run; the call then starts over. BUSY_VALUE
+ * then recovered). Called in a section, which it leaves, so that handlers run meanwhile; the call
+ * then starts over. BUSY_VALUE
  * is waited for by spinning only: true when the value changed, false when spinning did not help.
  */
 bool wait_busy(struct thread_block *tb);

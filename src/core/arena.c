@@ -376,7 +376,11 @@ static int take_span(struct caller *c, enum arena_id arena, enum name name, uint
 		    ARENA_CLASS_SPAN); /* ARENA_P2 commit */
 	rlock_release(c, arena_lock_off(arena));
 	rc = region_populate(c->base, chunk_off(arena, ix), bytes);
-	return rc < 0 ? -ENOMEM : OUTCOME_DONE;
+	if (rc < 0) {
+		(void)arena_give(c, name); /* BUSY leaves it named: it goes at the next call */
+		return -ENOMEM;
+	}
+	return OUTCOME_DONE;
 }
 
 int arena_take(struct caller *c, enum arena_id arena, enum name name, uint64_t bytes)

@@ -85,22 +85,20 @@ typedef uint32_t rlock_shm;
 
 /*
  * The claim word of a thread or process slot (card REG_P1): own generation (odd while owned),
- * the claimer's generation and index + 1 (0 = nobody claims it).
+ * the claimer's generation and index + 1 (0 = nobody claims it); 24, 20 and 20 bits.
  */
-#define CLAIM_CLAIMER_BITS     20
-#define CLAIM_CLAIMER_GEN_BITS 20
-#define CLAIM_GEN_BITS         24
-#define CLAIM_CLAIMER(w)       ((uint32_t)((w)&0xfffff))
-#define CLAIM_CLAIMER_GEN(w)   ((uint32_t)((w) >> 20 & 0xfffff))
-#define CLAIM_GEN(w)           ((uint32_t)((w) >> 40))
+#define CLAIM_CLAIMER(w)     ((uint32_t)((w)&0xfffff))
+#define CLAIM_CLAIMER_GEN(w) ((uint32_t)((w) >> 20 & 0xfffff))
+#define CLAIM_GEN(w)         ((uint32_t)((w) >> 40))
 #define CLAIM_WORD(gen, cgen, c)                                                                   \
 	((uint64_t)((gen)&0xffffff) << 40 | (uint64_t)((cgen)&0xfffff) << 20 | (c))
 
 /* state word: the low byte, and above it the pid of who reserved the slot */
 enum proc_state {
 	PROC_FREE,
-	PROC_LIVE,     /* in use; dead or alive, the kernel says */
-	PROC_RESERVED, /* for itself or for a child, not registered yet */
+	PROC_LIVE,          /* in use; dead or alive, the kernel says */
+	PROC_RESERVED,      /* for itself or for a child, with the token, not registered yet */
+	PROC_RESERVED_BARE, /* for itself, without a token: registered in a moment */
 };
 #define PROC_STATE(w)        ((w)&0xffu)
 #define PROC_RESERVER(w)     ((w) >> 8)
@@ -202,7 +200,7 @@ struct thread_shm {
 	_Alignas(64) uint32_t hold;
 	uint32_t owes_wake;     /* set index + 1: waiters told but perhaps not woken */
 	uint32_t undo_reserved; /* undo record being linked */
-	uint32_t undo_set_link;
+	uint32_t spare3;
 	struct hold_shm ent[HOLD_MAX];
 	/* the waiter: the request of a sleeping call */
 	_Alignas(64) uint32_t st;
@@ -213,11 +211,11 @@ struct thread_shm {
 	uint32_t next_link, prev_link;
 	uint32_t pid; /* sempid of the request */
 	_Alignas(8) uint64_t arrival;
-	uint32_t waker_cpu; /* + 1 of who ended the last sleep; 0 unknown */
+	uint32_t spare4;
 	uint16_t nsops;
 	uint16_t blocking; /* index of the operation that blocks it */
 	uint32_t undo_ref;
-	uint8_t alters, duplicates, listed, spare0;
+	uint8_t alters, spare5, listed, spare0;
 	struct semop_shm sop[SEMOPS_INLINE];
 	/* messages: what a sleeper wants, and its place in the index of its queue */
 	_Alignas(64) struct tree_shm msg; /* key: the type wanted or sent */

@@ -40,7 +40,8 @@ int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), 
 		    (own && !own(context, ix)))
 			continue;
 		seen = PROC_FREE;
-		if (cas(&p->state, &seen, PROC_WORD(PROC_RESERVED, pid))) { /* REG_P2/R */
+		if (cas(&p->state, &seen,
+			PROC_WORD(own ? PROC_RESERVED : PROC_RESERVED_BARE, pid))) { /* REG_P2/R */
 			*ret_ix = ix;
 			return 0;
 		}
@@ -50,7 +51,7 @@ int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), 
 
 void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word)
 {
-	if (PROC_STATE(word) == PROC_RESERVED)
+	if (PROC_STATE(word) == PROC_RESERVED || PROC_STATE(word) == PROC_RESERVED_BARE)
 		(void)cas(&region_known_proc(base, ix)->state, &word, PROC_FREE); /* REG_P2/R */
 }
 
@@ -136,8 +137,9 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	struct thread_shm *t = region_known_thread(base, thread_ix);
 	struct proc_shm *p = region_known_proc(base, proc_ix);
 
-	if (!p->first_thread_link)
-		p->first_thread_link = thread_ix + 1;
+	/* Any living thread of it will do: relaxed. */
+	if (!load_relaxed(&p->first_thread_link))
+		store_relaxed(&p->first_thread_link, thread_ix + 1);
 	t->proc_ix = proc_ix;
 	t->tid = tid;
 	t->held = t->hold = t->owes_wake = t->undo_reserved = 0;

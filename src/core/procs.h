@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The registry: process slots, and threads in groups of five that share a page, at whose end
- * their life words lie (the kernel's robust list needs them there; client/session.c says why).
+ * their life words lie (the kernel's robust list needs them there; client/life.c says why).
  * Card REG_P1 is in rlock.c, REG_P2 in procs.c.
  */
 #ifndef USYSV_CORE_PROCS_H

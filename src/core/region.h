@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The region as memory: where things are, what may be touched, and growth. Making and opening
- * the file is region_file.h's; here is only what works on a mapping, whoever made it.
+ * the file is client/namespace.h's; here is only what works on a mapping, whoever made it.
  *
  * Every index and reference that was read from the region passes through one of the checked
  * accessors below: a damaged region then gives null and an error, never an access outside.
@@ -155,7 +155,7 @@ void *region_block(const unsigned char *base, uint32_t ref, uint64_t bytes);
  */
 int region_populate(unsigned char *base, uint64_t off, uint64_t bytes);
 
-/* Gives the pages of a range back that nobody reads (message chunks only). */
+/* Gives the pages of a range back that nobody reads (general arena only). */
 void region_punch(unsigned char *base, uint64_t off, uint64_t bytes);
 
 /*

@@ -34,8 +34,7 @@
 #include "preload/stubs.h"
 #include "preload/symbols.h"
 
-#define LD_PRELOAD  "LD_PRELOAD="
-#define INHERIT_OFF "USYSV_INHERIT=0"
+#define LD_PRELOAD "LD_PRELOAD="
 
 /* How LD_PRELOAD names this library; as the environment had it, for it may hold $LIB. */
 static char own_library[PATH_MAX];

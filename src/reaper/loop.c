@@ -174,7 +174,9 @@ static bool only_dying(const struct reaper *r)
 		const struct proc_shm *p = region_proc(r->base, i);
 		enum ident_state state;
 
-		if (!p || load_acquire(&p->state) == PROC_FREE || (p->flags & PROC_REAPER))
+		/* A reserved slot that is left over is freed by looking. */
+		if (!p || PROC_STATE(load_acquire(&p->state)) != PROC_LIVE ||
+		    (p->flags & PROC_REAPER))
 			continue;
 		state = ident_process((pid_t)p->pid, p->start);
 		if (state == IDENT_ALIVE || state == IDENT_UNKNOWN)

@@ -16,7 +16,7 @@ static void test_reserve_and_give_back(void **state)
 	EXPECT_INT(procs_reserve(e->base, NULL, NULL, 56, &b), 0);
 	EXPECT(a != b);
 	word = region_proc(e->base, a)->state;
-	EXPECT_INT(PROC_STATE(word), PROC_RESERVED);
+	EXPECT_INT(PROC_STATE(word), PROC_RESERVED_BARE);
 	EXPECT_INT(PROC_RESERVER(word), 55);
 	/* A slot whose token cannot be had is passed over. */
 	EXPECT_INT(procs_reserve(e->base, refuse_below, &least, 57, &c), 0);
@@ -26,7 +26,7 @@ static void test_reserve_and_give_back(void **state)
 	EXPECT_INT(region_proc(e->base, a)->state, word);
 	procs_unreserve(e->base, a, word);
 	EXPECT_INT(region_proc(e->base, a)->state, PROC_FREE);
-	procs_unreserve(e->base, b, PROC_WORD(PROC_RESERVED, 56));
+	procs_unreserve(e->base, b, PROC_WORD(PROC_RESERVED_BARE, 56));
 	procs_unreserve(e->base, c, PROC_WORD(PROC_RESERVED, 57));
 }
 

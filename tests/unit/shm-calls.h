@@ -132,7 +132,7 @@ static inline void free_reserved(struct actor *a)
 		uint32_t word = load_acquire(&region_proc(a->e->base, ix)->state);
 		int rc;
 
-		if (PROC_STATE(word) != PROC_RESERVED)
+		if (PROC_STATE(word) != PROC_RESERVED_BARE)
 			continue;
 		UNTIL_DONE(a, repair_bury_reserved(&a->c, ix));
 		procs_unreserve(a->e->base, ix, word);
