@@ -102,6 +102,7 @@ suites() {
 	124 | 137) count failed "test-$name" "not finished within $seconds s" ;;
 	esac
 	if [ -s "$folder/meson-logs/testlog.json" ]; then
+		[ $status = 0 ] || limited "$seconds" python3 scripts/again.py "$folder" "$multiplier"
 		python3 scripts/results.py $tally "$name" "$folder/meson-logs/testlog.json" ||
 			count failed "test-$name" "its results cannot be read"
 	else
