@@ -321,7 +321,7 @@ static int register_process(struct process_record **ret_me)
 	me->pid = pid;
 	session.pidns = pid_namespace();
 	start = session.pidns ? ident_start(pid) : 0;
-	left = session.pidns && start ? procs_find(session.base, (uint32_t)pid, start) : -1;
+	left = start ? procs_find(session.base, (uint32_t)pid, start) : -1;
 	if (left >= 0 && session_take_token((uint32_t)left, &me->token)) {
 		ix = (uint32_t)left;
 		procs_adopt(session.base, ix);
@@ -488,18 +488,32 @@ bool session_attached(void)
 	return session.attached;
 }
 
+/* Is there a record of this process, of an image that exec replaced? */
+static bool old_image_left(pid_t pid)
+{
+	uint64_t start = pid_namespace() ? ident_start(pid) : 0;
+
+	return start && procs_find(session.base, (uint32_t)pid, start) >= 0;
+}
+
 void session_attach_early(void)
 {
+	struct process_record *me;
 	uint64_t signals;
 
 	session_lock(&signals);
 	if (!session.attached && !session.failed)
 		(void)attach(0, true);
-	/* Registering opens the file again: what that is for, too. */
+	/* Registering opens the file again: what that is for, too. What the image before this one
+	 * left can be taken over now only. */
 	if (session.attached && !vfork_depth && !session_registered() &&
-	    session.own_ix == NO_SLOT &&
-	    session_reserve(session_pid(), false, &session.own_token, &session.own_ix) < 0)
-		session.own_ix = NO_SLOT;
+	    session.own_ix == NO_SLOT) {
+		if (old_image_left(session_pid()))
+			(void)register_process(&me);
+		else if (session_reserve(session_pid(), false, &session.own_token,
+					 &session.own_ix) < 0)
+			session.own_ix = NO_SLOT;
+	}
 	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
 		attach_file_keep_door();
 	session_unlock(&signals);

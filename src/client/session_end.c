@@ -104,9 +104,11 @@ void session_reap(pid_t pid)
 	if (ix < 0)
 		return;
 	tb = session_thread(&error);
-	if (!tb || (uint32_t)ix == tb->caller.proc_ix)
+	if (!tb)
 		return;
-	bury(tb, (uint32_t)ix);
+	for (; ix >= 0; ix = procs_find_from(session.base, (uint32_t)pid, 0, (uint32_t)ix + 1))
+		if ((uint32_t)ix != tb->caller.proc_ix)
+			bury(tb, (uint32_t)ix);
 	attach_sweep(tb);
 }
 

@@ -76,11 +76,11 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 	store_release(&p->state, PROC_LIVE);                                       /* REG_P2/R */
 }
 
-int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
+int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from)
 {
 	uint32_t hi = region_proc_count(base);
 
-	for (uint32_t ix = 0; ix < hi; ix++) {
+	for (uint32_t ix = from; ix < hi; ix++) {
 		const struct proc_shm *p = region_proc(base, ix);
 
 		if (p && load_acquire(&p->state) == PROC_LIVE && p->pid == pid && /* REG_P2/A */
@@ -88,6 +88,11 @@ int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
 			return (int32_t)ix;
 	}
 	return -1;
+}
+
+int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
+{
+	return procs_find_from(base, pid, start, 0);
 }
 
 void procs_adopt(unsigned char *base, uint32_t ix)

@@ -28,6 +28,10 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
  * exec left it. */
 int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start);
 
+/* The same, from this index on: one pid can have several records (of other pid namespaces, or of an
+ * image that could not take the former one's over). */
+int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from);
+
 /* A new image takes over the slot that exec left: new generation, the undo list stays. */
 void procs_adopt(unsigned char *base, uint32_t ix);
 
