@@ -71,9 +71,11 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 	store_relaxed(&p->flags, flags); /* published with the state */
 	p->undo_ref = 0;
 	p->undo_clock = 0;
-	store_relaxed(&p->first_thread_link, 0);                                   /* a hint */
-	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(p->claim)), 0, 0)); /* REG_P1/R */
-	store_release(&p->state, PROC_LIVE);                                       /* REG_P2/R */
+	store_relaxed(&p->first_thread_link, 0); /* a hint */
+	/* relaxed: whoever claims a slot that is not live finds that out by looking again */
+	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(load_relaxed(&p->claim))), 0,
+					    0)); /* REG_P1/R */
+	store_release(&p->state, PROC_LIVE);     /* REG_P2/R */
 }
 
 int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from)

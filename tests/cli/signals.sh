@@ -5,6 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 for signal in TERM HUP INT QUIT USR1 USR2 ALRM WINCH PIPE TSTP RTMIN; do
+	: >"$work/log" # what the last one said must not be taken for this one's
 	"$usysv" run -- sh -c "trap 'echo got; exit 5' $signal; echo ready; while :; do sleep 0.02; done" \
 		>"$work/log" 2>&1 &
 	pid=$!
@@ -21,6 +22,7 @@ for signal in TERM HUP INT QUIT USR1 USR2 ALRM WINCH PIPE TSTP RTMIN; do
 done
 
 # A signal that kills the program gives the shell's status.
+: >"$work/log"
 "$usysv" run -- sh -c 'echo ready; exec sleep 1000' >"$work/log" &
 pid=$!
 started $pid
@@ -30,6 +32,7 @@ wait $pid
 [ $? -eq 143 ] || fail 'TERM is not passed through'
 
 # The program stops and goes on; SIGCONT sent to usysv run reaches it.
+: >"$work/log"
 "$usysv" run -- sh -c 'echo $$; exec sleep 1000' >"$work/log" &
 pid=$!
 started $pid
