@@ -72,10 +72,9 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 	p->undo_ref = 0;
 	p->undo_clock = 0;
 	store_relaxed(&p->first_thread_link, 0); /* a hint */
-	/* relaxed: whoever claims a slot that is not live finds that out by looking again */
-	store_release(&p->claim, CLAIM_WORD(next_odd(CLAIM_GEN(load_relaxed(&p->claim))), 0,
-					    0)); /* REG_P1/R */
-	store_release(&p->state, PROC_LIVE);     /* REG_P2/R */
+	store_release(&p->claim,
+		      CLAIM_WORD(next_odd(own_generation(&p->claim)), 0, 0)); /* REG_P1/R */
+	store_release(&p->state, PROC_LIVE);                                  /* REG_P2/R */
 }
 
 int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from)
@@ -104,7 +103,7 @@ void procs_adopt(unsigned char *base, uint32_t ix)
 	p->first_thread_link = 0;
 	/* Groups of the old image name the old generation; its threads are dead. */
 	store_release(&p->claim,
-		      CLAIM_WORD((CLAIM_GEN(p->claim) + 2) & 0xffffff, 0, 0)); /* REG_P1/R */
+		      CLAIM_WORD((own_generation(&p->claim) + 2) & 0xffffff, 0, 0)); /* REG_P1/R */
 }
 
 static uint64_t owner_word(const unsigned char *base, uint32_t proc_ix)
@@ -150,10 +149,12 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	t->proc_ix = proc_ix;
 	t->tid = tid;
 	t->held = t->hold = t->owes_wake = t->undo_reserved = 0;
-	t->victim_link = t->victim_proc_link = t->chunk_link = 0;
+	store_relaxed(&t->victim_link, 0); /* a burier of the slot's last user may look still */
+	t->victim_proc_link = t->chunk_link = 0;
 	t->op = OP_NONE;
-	store_release(region_life(base, thread_ix), tid);                          /* LIFE_P1/R */
-	store_release(&t->claim, CLAIM_WORD(next_odd(CLAIM_GEN(t->claim)), 0, 0)); /* REG_P1/R */
+	store_release(region_life(base, thread_ix), tid); /* LIFE_P1/R */
+	store_release(&t->claim,
+		      CLAIM_WORD(next_odd(own_generation(&t->claim)), 0, 0)); /* REG_P1/R */
 }
 
 bool procs_owns_group(const unsigned char *base, uint32_t proc_ix, uint32_t group)

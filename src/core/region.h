@@ -142,6 +142,13 @@ static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)
 	return (struct set_shm *)(void *)region_object(base, FAMILY_SEM, ix);
 }
 
+/* The generation of a slot that is the caller's own, claimed by it or just found by it: who else
+ * writes the word meanwhile leaves the generation alone, or is noticed by a later CAS. */
+static inline uint32_t own_generation(const uint64_t *claim)
+{
+	return CLAIM_GEN(load_relaxed(claim)); /* relaxed: see above */
+}
+
 /*
  * A block of arena memory; null unless [ref, ref + bytes) lies in chunks that exist. Whether the
  * block is allocated is the holder's business.

@@ -188,7 +188,7 @@ static bool claim(struct caller *c, uint32_t dead_ix, bool patient, int depth)
 			recover(c, claimer - 1, patient, depth + 1);
 		}
 	}
-	mine = CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
+	mine = CLAIM_WORD(CLAIM_GEN(seen), own_generation(&region_self(c)->claim) & 0xfffff,
 			  c->thread_ix + 1);
 	return cas(&dead->claim, &seen, mine); /* REG_P1/A */
 }
@@ -202,7 +202,7 @@ void rlock_unclaim(struct caller *c, uint32_t dead_ix)
 {
 	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 
-	store_release(&dead->claim, CLAIM_WORD(CLAIM_GEN(dead->claim), 0, 0)); /* REG_P1/R */
+	store_release(&dead->claim, CLAIM_WORD(own_generation(&dead->claim), 0, 0)); /* REG_P1/R */
 }
 
 static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth)

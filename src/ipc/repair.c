@@ -159,7 +159,7 @@ static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 	}
 	store_crash(&t->victim_link, 0);
 	store_crash(&t->hold, 0);
-	store_release(&t->claim, CLAIM_WORD(CLAIM_GEN(t->claim) + 1, 0, 0)); /* REG_P1/R */
+	store_release(&t->claim, CLAIM_WORD(own_generation(&t->claim) + 1, 0, 0)); /* REG_P1/R */
 	return 1;
 }
 
@@ -186,7 +186,7 @@ static bool claim_process(struct caller *c, struct proc_shm *p)
 		if (bury_thread(c, claimer - 1, false, 0) != 1)
 			return false;
 	}
-	mine = CLAIM_WORD(CLAIM_GEN(seen), CLAIM_GEN(region_self(c)->claim) & 0xfffff,
+	mine = CLAIM_WORD(CLAIM_GEN(seen), own_generation(&region_self(c)->claim) & 0xfffff,
 			  c->thread_ix + 1);
 	if (!cas(&p->claim, &seen, mine)) /* REG_P1/A */
 		return false;
@@ -208,7 +208,7 @@ static void unclaim_process(struct proc_shm *p, bool free_slot)
 		futex_wake(&p->state, INT_MAX);      /* who waits for this burial */
 		return;
 	}
-	store_release(&p->claim, CLAIM_WORD(CLAIM_GEN(p->claim), 0, 0)); /* REG_P1/R */
+	store_release(&p->claim, CLAIM_WORD(own_generation(&p->claim), 0, 0)); /* REG_P1/R */
 }
 
 /*
@@ -375,7 +375,8 @@ int repair_exit_process(struct caller *c, int64_t now)
 		return rc;
 	}
 	rlock_settle(c);
-	store_release(&self->claim, CLAIM_WORD(CLAIM_GEN(self->claim) + 1, 0, 0)); /* REG_P1/R */
+	store_release(&self->claim,
+		      CLAIM_WORD(own_generation(&self->claim) + 1, 0, 0)); /* REG_P1/R */
 	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		if (procs_owns_group(c->base, c->proc_ix, g)) {
 			uint64_t owner =
