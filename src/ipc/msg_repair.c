@@ -6,6 +6,7 @@
  * written so that it can be done again from the beginning.
  */
 #include "base/futex.h"
+#include "core/chain.h"
 #include "core/ids.h"
 #include "ipc/msg_priv.h"
 
@@ -41,45 +42,6 @@ static void collect(struct caller *c, const struct msg_view *v, uint32_t thread_
 	*chain = thread_ix + 1;
 }
 
-/* Merges two chains by arrival; merge sort of chains needs no memory. */
-static uint32_t merge_chains(struct caller *c, uint32_t a, uint32_t b)
-{
-	uint32_t first = 0, *at = &first;
-
-	while (a && b) {
-		uint32_t *take = link_thread(c, a)->arrival <= link_thread(c, b)->arrival ? &a : &b;
-		struct thread_shm *t = link_thread(c, *take);
-
-		*at = *take;
-		at = &t->next_link;
-		*take = t->next_link;
-	}
-	*at = a ? a : b;
-	return first;
-}
-
-static uint32_t sort_by_arrival(struct caller *c, uint32_t chain)
-{
-	uint32_t bin[32] = {0}, sorted = 0;
-
-	while (chain) {
-		struct thread_shm *t = link_thread(c, chain);
-		uint32_t one = chain;
-		int k = 0;
-
-		chain = t->next_link;
-		t->next_link = 0;
-		for (; k < 31 && bin[k]; k++) {
-			one = merge_chains(c, bin[k], one);
-			bin[k] = 0;
-		}
-		bin[k] = merge_chains(c, bin[k], one);
-	}
-	for (int k = 0; k < 32; k++)
-		sorted = merge_chains(c, bin[k], sorted);
-	return sorted;
-}
-
 static void rebuild_lists(struct caller *c, const struct msg_view *v)
 {
 	struct queue_shm *q = v->q;
@@ -90,7 +52,7 @@ static void rebuild_lists(struct caller *c, const struct msg_view *v)
 	q->sender_head_link = q->sender_tail_link = q->waiting = 0;
 	q->smallest = UINT64_MAX;
 	msg_each_waiter(c, v, collect, &chain);
-	chain = sort_by_arrival(c, chain);
+	chain = chain_sort_by_arrival(c, chain);
 	while (chain) {
 		uint32_t at = chain - 1;
 		struct thread_shm *t = link_thread(c, chain);

@@ -7,6 +7,7 @@
  * number they drew on arrival. So links that a death left half done are thrown away.
  */
 #include "base/futex.h"
+#include "core/chain.h"
 #include "ipc/sem_priv.h"
 
 #include <limits.h>
@@ -81,46 +82,6 @@ static void collect(struct caller *c, const struct sem_view *v, struct thread_sh
 	v->set->alter_head = thread_ix + 1;
 }
 
-/* Merges two chains by arrival; merge sort of chains needs no memory. */
-static uint32_t merge_chains(struct caller *c, uint32_t a, uint32_t b)
-{
-	uint32_t first = 0, *at = &first;
-
-	while (a && b) {
-		uint32_t *take =
-			sem_link_thread(c, a)->arrival <= sem_link_thread(c, b)->arrival ? &a : &b;
-		struct thread_shm *t = sem_link_thread(c, *take);
-
-		*at = *take;
-		at = &t->next_link;
-		*take = t->next_link;
-	}
-	*at = a ? a : b;
-	return first;
-}
-
-static uint32_t sort_by_arrival(struct caller *c, uint32_t chain)
-{
-	uint32_t bin[32] = {0}, sorted = 0;
-
-	while (chain) {
-		struct thread_shm *t = sem_link_thread(c, chain);
-		uint32_t one = chain;
-		int k = 0;
-
-		chain = t->next_link;
-		t->next_link = 0;
-		for (; k < 31 && bin[k]; k++) {
-			one = merge_chains(c, bin[k], one);
-			bin[k] = 0;
-		}
-		bin[k] = merge_chains(c, bin[k], one);
-	}
-	for (int k = 0; k < 32; k++)
-		sorted = merge_chains(c, bin[k], sorted);
-	return sorted;
-}
-
 static void rebuild_lists(struct caller *c, const struct sem_view *v)
 {
 	struct set_shm *set = v->set;
@@ -132,7 +93,7 @@ static void rebuild_lists(struct caller *c, const struct sem_view *v)
 	for (uint32_t num = 0; side && num < v->nsems; num++)
 		side[num] = (struct semq_shm){0};
 	sem_each_waiter(c, v, collect, NULL);
-	chain = sort_by_arrival(c, set->alter_head);
+	chain = chain_sort_by_arrival(c, set->alter_head);
 	set->alter_head = 0;
 	while (chain) {
 		struct thread_shm *t = sem_link_thread(c, chain);
