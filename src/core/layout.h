@@ -312,7 +312,7 @@ struct semq_shm {
 	uint16_t next_value;                                   /* shadow of the outcome */
 	int16_t next_adj;
 	uint32_t used; /* the shadow concerns this semaphore */
-	uint32_t spare;
+	uint32_t touched; /* by a request just performed whose operations are no longer at hand */
 };
 
 enum sem_intent {

@@ -8,7 +8,6 @@
 
 #define SEMOP_NOWAIT  04000  /* IPC_NOWAIT */
 #define SEMOP_UNDO    010000 /* SEM_UNDO */
-#define SEM_NUM_COUNT 65536u /* numbers that an operation can name */
 #define SEM_ADJ_MIN   (-32768)
 #define SEM_ADJ_MAX   32767
 

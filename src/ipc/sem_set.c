@@ -604,18 +604,22 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 		sem_clear_shadow(c, v, copy, n);
 		sem_settle_words(c, v, copy, n);
 	} else {
+		struct semq_shm *side = sem_side(c, v);
+
+		for (uint32_t i = 0; rc == 0 && t->alters && i < n; i++)
+			side[ops[i].num].touched = 1;
 		sem_commit(c, v, rc == 0 ? INTENT_GRANT : INTENT_FAIL, thread_ix, rc, wakes);
 		sem_clear_shadow(c, v, NULL, 0);
 	}
 	return rc;
 }
 
-/* Zero-waiters of one list; true if one was performed. */
-static bool serve_zero_list(struct caller *c, const struct sem_view *v, struct ends e,
+/* The zero-waiters of one list. */
+static void serve_zero_list(struct caller *c, const struct sem_view *v, struct ends e,
 			    struct sem_wakes *wakes)
 {
 	uint32_t link = *e.head, steps = 0, bound = sem_list_bound(c, v);
-	bool performed = false, complex;
+	bool complex;
 
 	while (link && steps++ <= bound) {
 		struct thread_shm *t = sem_link_thread(c, link);
@@ -624,30 +628,48 @@ static bool serve_zero_list(struct caller *c, const struct sem_view *v, struct e
 		if (!t)
 			break;
 		next = t->next_link;
-		performed |= try_waiter(c, v, link - 1, &complex, wakes) == 0;
+		(void)try_waiter(c, v, link - 1, &complex, wakes); /* what became of it: told */
 		link = next;
 	}
-	return performed;
 }
 
-/* The zero-waiters that the named semaphores concern, if they reached zero. */
+/* The zero-waiters of one semaphore, if it is zero; true if it is. */
+static bool serve_zero_one(struct caller *c, const struct sem_view *v, uint32_t num,
+			   struct sem_wakes *wakes)
+{
+	if (value_of(v, num) != 0)
+		return false;
+	serve_zero_list(c, v, ends_of(c, v, LIST_SEM_ZERO, num), wakes);
+	return true;
+}
+
+/* The zero-waiters that the named semaphores (ops null: all) concern, if they reached zero. */
 static void serve_zero(struct caller *c, const struct sem_view *v, const struct semop_shm *ops,
 		       uint32_t n, struct sem_wakes *wakes)
 {
-	struct set_shm *set = v->set;
 	bool got_zero = false;
 
 	if (!ops)
 		n = v->nsems;
-	for (uint32_t i = 0; i < n && set->waiting; i++) {
-		uint32_t num = ops ? ops[i].num : i;
+	for (uint32_t i = 0; i < n && v->set->waiting; i++)
+		got_zero |= serve_zero_one(c, v, ops ? ops[i].num : i, wakes);
+	if (got_zero && v->set->waiting)
+		serve_zero_list(c, v, ends_of(c, v, LIST_CONST, 0), wakes);
+}
 
-		if (value_of(v, num) != 0)
+/* The same for the semaphores that try_waiter() has marked. */
+static void serve_zero_touched(struct caller *c, const struct sem_view *v, struct sem_wakes *wakes)
+{
+	struct semq_shm *side = sem_side(c, v);
+	bool got_zero = false;
+
+	for (uint32_t num = 0; side && num < v->nsems; num++) {
+		if (!side[num].touched)
 			continue;
-		got_zero = true;
-		serve_zero_list(c, v, ends_of(c, v, LIST_SEM_ZERO, num), wakes);
+		side[num].touched = 0;
+		got_zero |= serve_zero_one(c, v, num, wakes);
 	}
-	if (got_zero && set->waiting)
+	if (got_zero && v->set->waiting)
 		serve_zero_list(c, v, ends_of(c, v, LIST_CONST, 0), wakes);
 }
 
@@ -676,15 +698,18 @@ static void serve_alter_list(struct caller *c, const struct sem_view *v, bool co
 		for (uint32_t i = 0; i < n && n <= SEMOPS_INLINE; i++)
 			ops[i] = sem_request_ops(c, t)[i];
 		rc = try_waiter(c, v, link - 1, &complex, wakes);
-		if (rc == 0) {
-			serve_zero(c, v, n <= SEMOPS_INLINE ? ops : NULL, n, wakes);
-			if (v->set->alter_head || complex) {
-				next = *e.head;
-				steps = 0;
-				bound = sem_list_bound(c, v);
-			}
-		}
 		link = next;
+		if (rc != 0)
+			continue;
+		if (n <= SEMOPS_INLINE)
+			serve_zero(c, v, ops, n, wakes);
+		else
+			serve_zero_touched(c, v, wakes);
+		if (v->set->alter_head || complex) {
+			link = *e.head;
+			steps = 0;
+			bound = sem_list_bound(c, v);
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct 
 	ret->stride = load_relaxed(&set->stride);
 	bytes = (uint64_t)ret->nsems * ret->stride;
 	ret->words = region_block(c->base, load_relaxed(&set->words_ref), bytes);
-	if (!ret->words || ret->nsems > SEM_NUM_COUNT ||
+	if (!ret->words ||
 	    (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
 	    ret->words < c->base + ARENAS_OFF + ARENA_SEM * ARENA_BYTES || ret->gen == 0)
 		return -ENOTRECOVERABLE;

@@ -180,6 +180,9 @@ static void generate_op(struct world *world, struct step *step)
 	step->item_count = 1;
 	if (chance(world, STYLE_SEVERAL))
 		step->item_count = (uint8_t)(2 + random_below(random, 2) * random_below(random, 3));
+	/* More than the engine keeps within a waiter. */
+	if (step->item_count > 2 && random_percent(random, 25))
+		step->item_count = (uint8_t)(ITEMS_MAX - random_below(random, 6));
 	for (unsigned ix = 0; ix < step->item_count; ix++)
 		generate_item(world, &step->item[ix], size,
 			      step->arg[0] >= 0 ? &world->hints[FAMILY_SEM][step->arg[0]] : NULL);

@@ -24,7 +24,7 @@ enum {
 	WORKERS_MAX = 8,
 	SLOTS_MAX = 6,    /* object slots of one family */
 	ARGS_MAX = 8,     /* arguments of one step */
-	ITEMS_MAX = 6,    /* entries of the list argument of one step */
+	ITEMS_MAX = 12,   /* entries of the list argument of one step */
 	FAMILIES_MAX = 4, /* see families.c */
 	PARAMS_MAX = 9,
 	HINT_VALUES_MAX = 6,
