@@ -13,6 +13,10 @@
  * kill     processes. Killing is by SIGKILL, from outside, at any moment; the parent tells the
  *          others who is dead when waitpid() has said so, and sweeps
  * threads  threads that pose as processes, which is what ThreadSanitizer sees; nobody dies
+ *
+ * With "-remove" behind it the senders remove the queue at random, whoever then misses it makes a
+ * new one. What was in a removed queue is lost, and nothing else: of what a sender sent of a type
+ * into that queue, what was lost came after what was received.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -39,11 +43,13 @@
 #define NUMBERS 16384
 #define TEXT    600
 #define NOW     1700000000
+#define QUEUES  250 /* that one run makes, one after the other */
+#define REMOVED -1000
 
 struct message {
 	long type;
 	struct {
-		uint32_t sender, number;
+		uint32_t sender, number, queue;
 	} head;
 	char text[TEXT];
 };
@@ -53,10 +59,12 @@ static struct ledger {
 	atomic_uint stop, sent_total, received_total;
 	atomic_ushort sent[SENDERS][TYPES]; /* numbers that msgsnd has taken */
 	atomic_uchar got[SENDERS][TYPES][NUMBERS];
+	atomic_uchar queue_of[SENDERS][TYPES][NUMBERS]; /* which it was sent into */
+	_Atomic uint64_t queue;                         /* {number of the queue, id} */
 } * ledger;
 
 static struct engine *engine;
-static int32_t queue;
+static bool removing;
 
 static uint32_t rnd(uint32_t *seed, uint32_t n)
 {
@@ -89,17 +97,64 @@ static int sleep_or_leave(struct actor *a, bool patient)
 	}
 }
 
+static uint64_t new_queue(struct actor *a, uint32_t number)
+{
+	int32_t id;
+	int rc;
+
+	while ((rc = msg_get(&a->c, 0, 0600, NOW, &id)) == OUTCOME_BUSY)
+		engine_wait(a);
+	EXPECT_INT(rc, 0);
+	return (uint64_t)number << 32 | (uint32_t)id;
+}
+
+static int remove_queue(struct actor *a, int32_t id)
+{
+	int rc;
+
+	while ((rc = msg_remove(&a->c, id)) == OUTCOME_BUSY)
+		engine_wait(a);
+	while (msg_purge(&a->c, a->c.thread_ix) == OUTCOME_BUSY)
+		engine_wait(a);
+	return rc;
+}
+
+/* A call has found the queue `seen` gone: there shall be a new one. */
+static void replace_queue(struct actor *a, uint64_t seen)
+{
+	uint64_t made;
+
+	EXPECT(removing);
+	if (atomic_load(&ledger->queue) != seen)
+		return;
+	made = new_queue(a, (uint32_t)(seen >> 32) + 1);
+	if (!atomic_compare_exchange_strong(&ledger->queue, &seen, made))
+		EXPECT_INT(remove_queue(a, (int32_t)made), 0);
+}
+
 static void tidy(struct actor *a)
 {
 	while (!msg_is_tidy(actor_slot(a)) && msg_tidy(&a->c) == OUTCOME_BUSY)
 		engine_wait(a);
 }
 
+/* A removed queue's number may have come round: the call says EINVAL, or EIDRM when it slept. */
+static int gone_or(struct actor *a, uint64_t seen, int rc)
+{
+	if (rc != -EINVAL && rc != -EIDRM)
+		return rc;
+	replace_queue(a, seen);
+	return REMOVED;
+}
+
 static int send_message(struct actor *a, struct message *m, uint64_t bytes, bool patient)
 {
+	uint64_t queue = atomic_load(&ledger->queue);
 	struct msg_send_request rq = {
-		.id = queue, .user = m, .bytes = sizeof(m->head) + bytes, .now = NOW};
+		.id = (int32_t)queue, .user = m, .bytes = sizeof(m->head) + bytes, .now = NOW};
 	int rc;
+
+	m->head.queue = (uint32_t)(queue >> 32);
 
 	for (;;) {
 		while ((rc = msg_send(&a->c, &rq)) == OUTCOME_BUSY)
@@ -112,13 +167,14 @@ static int send_message(struct actor *a, struct message *m, uint64_t bytes, bool
 			break;
 	}
 	tidy(a);
-	return rc;
+	return gone_or(a, queue, rc);
 }
 
 static int receive_message(struct actor *a, struct message *m, int64_t type, uint32_t flags,
 			   bool patient)
 {
-	struct msg_receive_request rq = {.id = queue,
+	uint64_t queue = atomic_load(&ledger->queue);
+	struct msg_receive_request rq = {.id = (int32_t)queue,
 					 .user = m,
 					 .bytes = sizeof(m->head) + TEXT,
 					 .type = type,
@@ -139,7 +195,8 @@ static int receive_message(struct actor *a, struct message *m, int64_t type, uin
 			break;
 	}
 	tidy(a);
-	return rc;
+	EXPECT(rc < 0 || m->head.queue == (uint32_t)(queue >> 32));
+	return gone_or(a, queue, rc);
 }
 
 static void sender(struct actor *a, uint32_t self, uint32_t seed)
@@ -154,9 +211,17 @@ static void sender(struct actor *a, uint32_t self, uint32_t seed)
 		if (number[type] == NUMBERS)
 			break;
 		memset(m.text, (int)(number[type] + type), size);
+		if (removing && rnd(&seed, 300) == 0) {
+			uint64_t queue = atomic_load(&ledger->queue);
+
+			if (queue >> 32 < QUEUES - 1)
+				(void)remove_queue(a, (int32_t)queue); /* another was first */
+		}
 		rc = send_message(a, &m, size, false);
-		EXPECT(rc == 0 || rc == -EINTR);
+		EXPECT(rc == 0 || rc == -EINTR || rc == REMOVED);
 		if (rc == 0) {
+			atomic_store(&ledger->queue_of[self][type][number[type]],
+				     (unsigned char)m.head.queue);
 			atomic_store(&ledger->sent[self][type], (unsigned short)++number[type]);
 			atomic_fetch_add(&ledger->sent_total, 1);
 		}
@@ -210,7 +275,7 @@ static void receiver(struct actor *a, uint32_t seed)
 
 		wish(&seed, &type, &flags);
 		rc = receive_message(a, &m, type, flags, false);
-		EXPECT(rc >= 0 || rc == -EINTR);
+		EXPECT(rc >= 0 || rc == -EINTR || rc == REMOVED);
 		if (rc >= 0)
 			tick_off(&m, last);
 	}
@@ -287,16 +352,32 @@ static void change_room(struct actor *self, uint32_t *seed)
 	int rc;
 
 	self->creds.cap_sys_resource = true;
-	while ((rc = msg_set(&self->c, queue, 0, 0, 0600, 1000 + rnd(seed, 20000), NOW)) ==
-	       OUTCOME_BUSY)
+	while ((rc = msg_set(&self->c, (int32_t)atomic_load(&ledger->queue), 0, 0, 0600,
+			     1000 + rnd(seed, 20000), NOW)) == OUTCOME_BUSY)
 		engine_wait(self);
-	EXPECT_INT(rc, 0);
+	EXPECT(rc == 0 || (removing && (rc == -EINVAL || rc == -EIDRM)));
 }
 
-/* Everything that was sent has come, but for what killed receivers had. */
+/* Went it down with its queue? Not if one sent later into the same queue has come. */
+static bool went_with_queue(uint32_t s, uint32_t t, uint32_t n, uint32_t sent)
+{
+	uint32_t queue = atomic_load(&ledger->queue_of[s][t][n]);
+
+	if (queue == (uint32_t)(atomic_load(&ledger->queue) >> 32))
+		return false;
+	for (uint32_t later = n + 1; later < sent; later++) {
+		if (atomic_load(&ledger->queue_of[s][t][later]) != queue)
+			break;
+		if (atomic_load(&ledger->got[s][t][later]))
+			return false;
+	}
+	return true;
+}
+
+/* Everything that was sent has come, but for what killed receivers had, or a removed queue. */
 static void settle_up(void)
 {
-	uint32_t lost = 0, unsure = 0;
+	uint32_t lost = 0, unsure = 0, removed = 0;
 
 	for (uint32_t s = 0; s < identities; s++)
 		for (uint32_t t = 0; t < TYPES; t++) {
@@ -305,16 +386,22 @@ static void settle_up(void)
 			for (uint32_t n = 0; n < NUMBERS; n++) {
 				bool came = atomic_load(&ledger->got[s][t][n]);
 
-				lost += n < sent && !came;
+				if (n < sent && !came && went_with_queue(s, t, n, sent))
+					removed++;
+				else
+					lost += n < sent && !came;
 				/* one that was on its way when its sender was killed */
 				EXPECT(n <= sent || !came);
 				unsure += n == sent && came;
 			}
 		}
-	printf("%u sent by %u senders, %u received, %u receivers killed, %u lost, %u by the dead\n",
+	printf("%u sent by %u senders, %u received, %u receivers killed, %u lost, %u by the dead, "
+	       "%u in %u removed queues\n",
 	       atomic_load(&ledger->sent_total), identities, atomic_load(&ledger->received_total),
-	       killed_receivers, lost, unsure);
+	       killed_receivers, lost, unsure, removed,
+	       (uint32_t)(atomic_load(&ledger->queue) >> 32) - 1);
 	EXPECT(lost <= killed_receivers);
+	EXPECT(!removing || atomic_load(&ledger->queue) >> 32 > 1);
 	EXPECT(atomic_load(&ledger->received_total) > 0);
 }
 
@@ -328,19 +415,32 @@ static void drain(struct actor *self)
 		tick_off(&m, last);
 }
 
+/* The queue, and those whose maker was killed before it could say so. */
+static void remove_all(struct actor *self)
+{
+	const struct table_shm *table = &region_header(self->c.base)->table[FAMILY_MSG];
+
+	for (uint32_t ix = 0; ix < table->hi; ix++) {
+		uint32_t live = load_acquire(&region_object(self->c.base, FAMILY_MSG, ix)->live);
+
+		if (live)
+			EXPECT_INT(remove_queue(self, (int32_t)(live - 1)), 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int64_t end = engine_now_ns() + (argc > 2 ? atoll(argv[2]) : 3) * 1000000000ll;
 	uint32_t seed = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : (uint32_t)time(NULL);
 	struct actor *self;
 	uint32_t deaths = 0;
-	int rc;
 
-	if (argc < 2 || (strcmp(argv[1], "kill") != 0 && strcmp(argv[1], "threads") != 0)) {
-		fprintf(stderr, "usage: msg-kill kill|threads [SECONDS [SEED]]\n");
+	if (argc < 2 || (strncmp(argv[1], "kill", 4) != 0 && strncmp(argv[1], "threads", 7) != 0)) {
+		fprintf(stderr, "usage: msg-kill kill|threads[-remove] [SECONDS [SEED]]\n");
 		return 2;
 	}
-	threads = strcmp(argv[1], "threads") == 0;
+	threads = argv[1][0] == 't';
+	removing = strstr(argv[1], "-remove") != NULL;
 	printf("seed %u\n", seed);
 	fflush(stdout);
 	ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE,
@@ -348,9 +448,7 @@ int main(int argc, char **argv)
 	EXPECT(ledger != MAP_FAILED);
 	engine = engine_new();
 	self = engine_join(engine);
-	while ((rc = msg_get(&self->c, 0, 0600, NOW, &queue)) == OUTCOME_BUSY)
-		engine_wait(self);
-	EXPECT_INT(rc, 0);
+	atomic_store(&ledger->queue, new_queue(self, 1));
 	for (int k = 0; k < WORKERS; k++)
 		start(k, &seed);
 	while (engine_now_ns() < end && identities < SENDERS - 2 && deaths < ENGINE_ACTORS - 50) {
@@ -379,10 +477,7 @@ int main(int argc, char **argv)
 	drain(self);
 	EXPECT_INT(engine_check(engine), 0);
 	settle_up();
-	while ((rc = msg_remove(&self->c, queue)) == OUTCOME_BUSY)
-		engine_wait(self);
-	while (msg_purge(&self->c, self->c.thread_ix) == OUTCOME_BUSY)
-		engine_wait(self);
+	remove_all(self);
 	printf("%u killed\n", deaths);
 	return engine_free(engine) ? 1 : 0;
 }
