@@ -166,3 +166,14 @@ int call_copy_out(struct thread_block *tb, void *user, const void *from, size_t 
 	section_leave(tb);
 	return rc;
 }
+
+void call_fill_perm(struct ipc_perm *ret, const struct object_shm *o, int32_t id)
+{
+	ret->__key = o->key;
+	ret->uid = o->uid;
+	ret->gid = o->gid;
+	ret->cuid = o->cuid;
+	ret->cgid = o->cgid;
+	ret->mode = (unsigned short)o->mode;
+	ret->__seq = (unsigned short)(id >> OBJECT_SHIFT);
+}

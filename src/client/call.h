@@ -7,6 +7,7 @@
 #define USYSV_CLIENT_CALL_H
 
 #include <errno.h>
+#include <sys/ipc.h>
 
 #include "client/creds.h"
 #include "client/thread.h"
@@ -47,5 +48,13 @@ int call_take_back(struct thread_block *tb, struct sleep *s, int reason);
 /* Copies between user memory and the library's, in a section of their own. 0 or -EFAULT. */
 int call_copy_in(struct thread_block *tb, void *to, const void *user, size_t n);
 int call_copy_out(struct thread_block *tb, void *user, const void *from, size_t n);
+
+/* sem_stat(), after the SEM_UNDO of the dead has been applied: otime shows it. */
+struct sem_status;
+int call_sem_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
+		  struct sem_status *ret);
+
+/* Owner, mode and key of an object, as IPC_STAT reports them. Fields that are padding stay. */
+void call_fill_perm(struct ipc_perm *ret, const struct object_shm *o, int32_t id);
 
 #endif

@@ -39,17 +39,32 @@ _Static_assert(sizeof(struct sembuf) == sizeof(struct semop_shm), "sembuf is cop
 /* Buries those whose SEM_UNDO this set awaits; true when there was one. */
 static bool bury_holders(struct thread_block *tb, int id)
 {
-	bool any = false;
+	int32_t last = -1;
 
 	for (int n = 0; n < 64; n++) {
 		int32_t holder = sem_dead_holder(&tb->caller, id);
 
-		if (holder < 0)
+		if (holder < 0 || holder == last) /* the second: it cannot be done now */
 			break;
 		session_bury(tb, (uint32_t)holder);
-		any = true;
+		last = holder;
 	}
-	return any;
+	return last >= 0;
+}
+
+int call_sem_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
+		  struct sem_status *ret)
+{
+	int rc;
+
+	for (bool looked = false;; looked = true) {
+		do {
+			call_enter(tb);
+			rc = sem_stat(&tb->caller, id, by_index, any, ret);
+		} while (call_again(tb, rc));
+		if (rc < 0 || looked || !bury_holders(tb, ret->id))
+			return rc;
+	}
 }
 
 /* ---- semget ------------------------------------------------------------------------------ */
@@ -231,24 +246,12 @@ static int stat_set(struct thread_block *tb, int id, int cmd, void *user)
 {
 	struct semid_ds ds;
 	struct sem_status st;
-	int rc;
+	int rc = call_sem_stat(tb, id, cmd != IPC_STAT, cmd == SEM_STAT_ANY, &st);
 
-	if (cmd == IPC_STAT)
-		bury_holders(tb, id);
-	do {
-		call_enter(tb);
-		rc = sem_stat(&tb->caller, id, cmd != IPC_STAT, cmd == SEM_STAT_ANY, &st);
-	} while (call_again(tb, rc));
 	if (rc < 0)
 		return rc;
 	memset(&ds, 0, sizeof(ds));
-	ds.sem_perm.__key = st.object.key;
-	ds.sem_perm.uid = st.object.uid;
-	ds.sem_perm.gid = st.object.gid;
-	ds.sem_perm.cuid = st.object.cuid;
-	ds.sem_perm.cgid = st.object.cgid;
-	ds.sem_perm.mode = (unsigned short)st.object.mode;
-	ds.sem_perm.__seq = (unsigned short)(st.id >> OBJECT_SHIFT);
+	call_fill_perm(&ds.sem_perm, &st.object, st.id);
 	ds.sem_otime = st.otime;
 	ds.sem_ctime = st.object.ctime;
 	ds.sem_nsems = st.nsems;

@@ -201,13 +201,7 @@ static int stat_queue(struct thread_block *tb, int id, int cmd, void *user)
 	if (rc < 0)
 		return rc;
 	memset(&ds, 0, sizeof(ds));
-	ds.msg_perm.__key = st.object.key;
-	ds.msg_perm.uid = st.object.uid;
-	ds.msg_perm.gid = st.object.gid;
-	ds.msg_perm.cuid = st.object.cuid;
-	ds.msg_perm.cgid = st.object.cgid;
-	ds.msg_perm.mode = (unsigned short)st.object.mode;
-	ds.msg_perm.__seq = (unsigned short)(st.id >> OBJECT_SHIFT);
+	call_fill_perm(&ds.msg_perm, &st.object, st.id);
 	ds.msg_stime = st.stime;
 	ds.msg_rtime = st.rtime;
 	ds.msg_ctime = st.object.ctime;

@@ -236,13 +236,9 @@ static long stat_segment(struct thread_block *tb, int id, int cmd, void *user)
 	if (rc < 0)
 		return rc;
 	memset(&ds, 0, sizeof(ds));
-	ds.shm_perm.__key = st.segment.object.mode & SEGMENT_DEST ? 0 : st.segment.object.key;
-	ds.shm_perm.uid = st.segment.object.uid;
-	ds.shm_perm.gid = st.segment.object.gid;
-	ds.shm_perm.cuid = st.segment.object.cuid;
-	ds.shm_perm.cgid = st.segment.object.cgid;
-	ds.shm_perm.mode = (unsigned short)st.segment.object.mode;
-	ds.shm_perm.__seq = (unsigned short)(st.id >> OBJECT_SHIFT);
+	call_fill_perm(&ds.shm_perm, &st.segment.object, st.id);
+	if (st.segment.object.mode & SEGMENT_DEST)
+		ds.shm_perm.__key = 0;
 	ds.shm_segsz = st.segment.bytes;
 	ds.shm_atime = st.segment.atime;
 	ds.shm_dtime = st.segment.dtime;

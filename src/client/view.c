@@ -127,13 +127,8 @@ static bool msg_line(struct thread_block *tb, int32_t ix, struct line *l)
 static bool sem_line(struct thread_block *tb, int32_t ix, struct line *l)
 {
 	struct sem_status st;
-	int rc;
 
-	do {
-		call_enter(tb);
-		rc = sem_stat(&tb->caller, ix, true, true, &st);
-	} while (call_again(tb, rc));
-	if (rc < 0)
+	if (call_sem_stat(tb, ix, true, true, &st) < 0)
 		return false;
 	put_object(l, st.object.key, st.id, &st.object);
 	put_unsigned(l, 10, st.nsems);
