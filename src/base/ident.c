@@ -102,11 +102,26 @@ static int read_stat(pid_t pid, struct stat_fields *ret)
 	return parse_stat(text, ret);
 }
 
-uint64_t ident_start(pid_t pid)
+static int want_of_descriptors(long rc)
+{
+	return rc == -EMFILE || rc == -ENFILE ? (int)rc : 0;
+}
+
+int ident_try_start(pid_t pid, uint64_t *ret)
 {
 	struct stat_fields f;
+	int rc = read_stat(pid, &f);
 
-	return read_stat(pid, &f) == 0 ? f.start : 0;
+	*ret = rc == 0 ? f.start : 0;
+	return want_of_descriptors(rc);
+}
+
+uint64_t ident_start(pid_t pid)
+{
+	uint64_t start;
+
+	(void)ident_try_start(pid, &start); /* 0: unknown */
+	return start;
 }
 
 unsigned ident_threads(pid_t pid)
@@ -124,8 +139,9 @@ struct dirent64_raw {
 	char name[];
 };
 
-/* Does any thread of pid lack PF_EXITING? The leader may have left while others run. */
-static bool some_thread_runs(pid_t pid)
+/* Does any thread of pid lack PF_EXITING? The leader may have left while others run. 1, 0, or
+ * -errno for want of descriptors. */
+static int some_thread_runs(pid_t pid)
 {
 	char path[64], text[1024];
 	char entries[2048] __attribute__((aligned(8)));
@@ -134,43 +150,62 @@ static bool some_thread_runs(pid_t pid)
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			   0, 0);
 	bool runs = false;
+	int lacking = 0;
 	long n;
 
 	if (fd < 0)
-		return false;
+		return want_of_descriptors(fd);
 	while (!runs &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
 		for (long at = 0; at < n && !runs;) {
 			struct dirent64_raw *e = (struct dirent64_raw *)(void *)(entries + at);
 			struct stat_fields f = {0};
+			long n_read;
 
 			at += e->length;
 			if (e->name[0] < '0' || e->name[0] > '9')
 				continue;
 			append(append_number(append(base, "/"), number(e->name)), "/stat");
-			if (read_file(path, text, sizeof(text)) < 0 || parse_stat(text, &f) < 0)
+			n_read = read_file(path, text, sizeof(text));
+			if (want_of_descriptors(n_read))
+				lacking = (int)n_read;
+			if (n_read < 0 || parse_stat(text, &f) < 0)
 				continue;
 			runs = !(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X';
 		}
 	}
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	return runs;
+	return runs ? 1 : lacking;
 }
 
-enum ident_state ident_process(pid_t pid, uint64_t start)
+int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 {
 	struct stat_fields f = {0};
 	int rc = read_stat(pid, &f);
 
-	/* Present but not shown: hidepid, or the /proc of another pid namespace. */
-	if (rc < 0)
-		return sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH ? IDENT_GONE
+	if (rc < 0) {
+		/* Present but not shown: hidepid, or the /proc of another pid namespace. */
+		*ret = sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH ? IDENT_GONE
 									: IDENT_UNKNOWN;
+		return *ret == IDENT_UNKNOWN ? want_of_descriptors(rc) : 0;
+	}
+	*ret = IDENT_GONE;
 	if (start && f.start != start)
-		return IDENT_GONE;
+		return 0;
+	*ret = IDENT_ALIVE;
 	if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
-		return IDENT_ALIVE;
-	return some_thread_runs(pid) ? IDENT_ALIVE : IDENT_EXITING;
+		return 0;
+	rc = some_thread_runs(pid);
+	*ret = rc > 0 ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
+	return rc < 0 ? rc : 0;
+}
+
+enum ident_state ident_process(pid_t pid, uint64_t start)
+{
+	enum ident_state state;
+
+	(void)ident_try_process(pid, start, &state); /* then it is unknown */
+	return state;
 }
 
 bool ident_thread_exists(pid_t tgid, pid_t tid)

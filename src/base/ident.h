@@ -26,6 +26,10 @@ uint64_t ident_start(pid_t pid);
  */
 enum ident_state ident_process(pid_t pid, uint64_t start);
 
+/* The same two, with -EMFILE or -ENFILE when they cannot tell for want of a descriptor; else 0. */
+int ident_try_start(pid_t pid, uint64_t *ret);
+int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret);
+
 /* Threads of the process; 0 when unknown. */
 unsigned ident_threads(pid_t pid);
 

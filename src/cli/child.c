@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@
 
 #include "base/sys.h"
 #include "cli/cli.h"
+
+#define DESCRIPTORS 20 /* the reaper's, and for removing a namespace */
 
 #define EXIT_CANNOT_START   125
 #define EXIT_CANNOT_EXECUTE 126
@@ -40,6 +43,28 @@ static void all_signals(sigset_t *set)
 	sigfillset(set);
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		sigdelset(set, own[i]);
+}
+
+static struct rlimit files_before;
+static bool files_raised;
+
+bool child_make_room(void)
+{
+	int fds[DESCRIPTORS], n = 0;
+	bool enough;
+
+	if (!files_raised && getrlimit(RLIMIT_NOFILE, &files_before) == 0 &&
+	    files_before.rlim_cur < files_before.rlim_max) {
+		struct rlimit raised = {files_before.rlim_max, files_before.rlim_max};
+
+		files_raised = setrlimit(RLIMIT_NOFILE, &raised) == 0;
+	}
+	while (n < DESCRIPTORS && (fds[n] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+		n++;
+	enough = n == DESCRIPTORS;
+	while (n > 0)
+		close(fds[--n]);
+	return enough;
 }
 
 /*
@@ -74,6 +99,8 @@ static _Noreturn void be_child(const struct child *c, int wait_fd, const char *p
 		_exit(EXIT_CANNOT_START);
 	sigaction(SIGCHLD, &c->before_chld, NULL);
 	sigprocmask(SIG_SETMASK, &c->before, NULL);
+	if (files_raised)
+		(void)setrlimit(RLIMIT_NOFILE, &files_before); /* lowering needs no right */
 	error = execute(path, argv);
 	cli_error("%s: %s", argv[0], strerror(error));
 	_exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE);

@@ -22,6 +22,13 @@ struct child {
 };
 
 /*
+ * Raises the limit of descriptors for this process, not for the program, and sees whether there are
+ * as many as this command needs until its end: who finds out too late leaves things behind. False:
+ * there are not.
+ */
+bool child_make_room(void);
+
+/*
  * Starts the child, which waits. environ is the program's. 0 or -errno. From here on this process's
  * signals are blocked and come through signal_fd.
  */

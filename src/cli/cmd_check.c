@@ -13,16 +13,20 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "client/attach_file.h"
+#include "client/attach_orphans.h"
 #include "client/retire.h"
 #include "client/session.h"
-#include "core/layout.h"
+#include "core/region.h"
 #include "ipc/check.h"
 
 #define EXIT_DAMAGED 2
@@ -104,18 +108,37 @@ static void keep_common(struct findings *f, const struct findings *other)
 		f->more = other->more;
 }
 
+struct place {
+	const unsigned char *base;
+	char segments[PATH_MAX]; /* the directory of their files */
+};
+
+static void keep_file(void *context, const char *name)
+{
+	char text[NAME_MAX + 64];
+
+	snprintf(text, sizeof(text), "file %s is of no segment", name);
+	keep(context, text);
+}
+
+static void find(const struct place *p, struct findings *ret)
+{
+	check_region(p->base, keep, ret);
+	(void)attach_orphans_each(p->segments, p->base, keep_file, ret); /* out of reach: none */
+}
+
 /* Prints what does not hold, and keeps not holding; how much that is. */
-static size_t look(const struct namespace_place *place, const unsigned char *base)
+static size_t look(const struct namespace_place *place, const struct place *p)
 {
 	struct findings found = {0}, again = {0};
 	struct timespec pause = {0, FIRST_PAUSE_NS};
 	size_t count;
 
-	check_region(base, keep, &found);
+	find(p, &found);
 	for (int looks = 1; looks < LOOKS_MOST && found.count + found.more > 0; looks++) {
 		nanosleep(&pause, NULL);
 		pause.tv_nsec *= 2;
-		check_region(base, keep, &again);
+		find(p, &again);
 		keep_common(&found, &again);
 		forget(&again);
 	}
@@ -135,7 +158,8 @@ static int repair(const struct namespace_place *place, int fd)
 {
 	const char *why = "";
 	unsigned char *base;
-	uint32_t before, after;
+	struct thread_block *tb;
+	uint32_t before, after, files;
 	int error = namespace_map(fd, &base, &why);
 
 	if (error == 0) {
@@ -148,12 +172,17 @@ static int repair(const struct namespace_place *place, int fd)
 	}
 	before = retire_users(base);
 	session_sweep();
+	tb = session_thread(&error);
+	files = tb ? attach_orphans_remove(tb) : 0;
 	after = retire_users(base);
 	if (after < before)
 		printf("%s: %u process%s that had ended without a word buried, %u left\n",
 		       place->name, before - after, before - after == 1 ? "" : "es", after);
 	else
 		printf("%s: no process had to be buried, %u in use\n", place->name, after);
+	if (files > 0)
+		printf("%s: %u file%s of segments that are gone removed\n", place->name, files,
+		       files == 1 ? "" : "s");
 	session_exit();
 	return 0;
 }
@@ -168,8 +197,9 @@ int cmd_check(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	static struct namespace_place place;
-	const unsigned char *base;
+	static struct place p;
 	const char *name = NULL;
+	struct stat st;
 	bool repairs = false;
 	size_t found;
 	int c, fd;
@@ -204,11 +234,14 @@ int cmd_check(int argc, char **argv)
 		close(fd);
 		return EXIT_FAILURE;
 	}
-	base = cli_map_to_look(&place, fd);
+	p.base = cli_map_to_look(&place, fd);
+	if (p.base && fstat(fd, &st) == 0)
+		(void)attach_file_name_directory(p.segments, place.region, st.st_ino,
+						 region_header(p.base)->created);
 	close(fd);
-	if (!base)
+	if (!p.base)
 		return EXIT_FAILURE;
-	found = look(&place, base);
-	cli_unmap(base);
+	found = look(&place, &p);
+	cli_unmap(p.base);
 	return found > 0 ? EXIT_DAMAGED : EXIT_SUCCESS;
 }

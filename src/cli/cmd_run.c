@@ -326,6 +326,10 @@ int cmd_run(int argc, char **argv)
 	if (why)
 		cli_error("warning: %s %s", path, why);
 
+	if (!child_make_room()) {
+		cli_error("too few files may be open (ulimit -n)");
+		return EXIT_OWN_FAILURE;
+	}
 	(void)namespace_list(drop_if_left, NULL); /* a kindness: what fails here fails nobody */
 	error = name ? cli_open(name, NAMESPACE_CREATE, &place, &fd) : open_private(&place, &fd);
 	if (error < 0)

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/lost.h"
 #include "core/layout.h"
 
 static const struct cli_command commands[] = {
@@ -79,11 +80,13 @@ const unsigned char *cli_map_to_look(const struct namespace_place *place, int fd
 		cli_error("cannot map namespace '%s': %s", place->name, strerror(errno));
 		return NULL;
 	}
+	lost_watch(p);
 	return p;
 }
 
 void cli_unmap(const unsigned char *base)
 {
+	lost_watch(NULL);
 	if (base)
 		munmap((void *)(uintptr_t)base, (size_t)REGION_BYTES);
 }
@@ -115,6 +118,7 @@ int main(int argc, char **argv)
 	int c;
 
 	setlocale(LC_ALL, "");
+	lost_install();
 	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'h':

@@ -9,7 +9,7 @@
  * somebody asks, in /proc/PID/maps of the processes that have records.
  *
  * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or
- * put something else in its place, or have moved it.
+ * put something else in its place, or have moved it. Mostly it has not, which one system call tells.
  *
  *   ATTACH_P1  attaches of the process
  *    word      attach_lock (private), futex mutex: 0 free, else the owner's thread id, and W when
@@ -18,7 +18,8 @@
  *    writers   any thread, in a section; with all signals blocked around fork
  *    order     R of unlock pairs with A of lock; publishes the process's records
  *    stale-ok  W with nobody asleep
- *    death     private memory: dies with the process. A forked child starts with it free
+ *    death     private memory: dies with the process. A forked child starts with it free. A
+ *              killed vfork child's is given back by its parent
  *    progress  blocks for the time of an attach; nobody waits for a busy segment with it held
  *    tests     conform/shm-life
  */
@@ -37,6 +38,7 @@
 #include "client/attach_maps.h"
 #include "client/call.h"
 #include "client/session.h"
+#include "client/spare.h"
 #include "client/wait.h"
 #include "core/ids.h"
 #include "core/rlock.h"
@@ -76,9 +78,141 @@ static void unlock_attaches(void)
 		futex_wake(&attach_lock, 1);
 }
 
+void attach_vfork_ended(uint32_t child)
+{
+	if ((load_acquire(&attach_lock) & ~LOCK_W) == child) /* ATTACH_P1/A */
+		unlock_attaches();
+}
+
 static uint32_t tid_of(const struct caller *c)
 {
 	return region_self(c)->tid;
+}
+
+static bool is_of(const struct attach_vma *v, const struct segment_shm *s)
+{
+	return v->inode == s->inode && v->dev == attach_file_device(s);
+}
+
+/* The segment whose file a mapping is of. */
+static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
+{
+	uint32_t hi = region_object_count(base, FAMILY_SHM);
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		struct segment_shm *s = shm_known_segment(base, ix);
+
+		if (load_acquire(&s->object.live) &&
+		    load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
+		    is_of(v, s))
+			return s;
+	}
+	return NULL;
+}
+
+/* ---- What an attach takes the place of --------------------------------------------------- */
+
+#define REPLACED_MAX 16
+
+struct replaced {
+	struct caller *c;
+	uint64_t start, end;
+	int64_t now;
+	uint32_t count;
+	struct segment_shm *segment[REPLACED_MAX];
+	bool cut[REPLACED_MAX]; /* a part of the mapping will be left */
+};
+
+static void note_replaced(const struct replaced *p, struct segment_shm *s, bool cut)
+{
+	if (cut)
+		shm_note_attach(s, p->c->pid, p->now);
+	shm_note_detach(s, p->c->pid, p->now);
+}
+
+static int find_replaced(void *context)
+{
+	struct replaced *p = context;
+	struct attach_maps maps;
+	struct attach_vma v = {.end = p->start};
+	int r = attach_maps_open(&maps, 0);
+
+	if (r < 0)
+		return r;
+	p->count = 0;
+	while (attach_maps_next(&maps, v.end, false, &v) && v.start < p->end) {
+		struct segment_shm *s = segment_of(p->c->base, &v);
+		bool cut = v.start < p->start || v.end > p->end;
+
+		if (s && p->count < REPLACED_MAX) {
+			p->segment[p->count] = s;
+			p->cut[p->count++] = cut;
+		} else if (s) {
+			note_replaced(p, s, cut); /* too many to wait for success */
+		}
+	}
+	attach_maps_close(&maps);
+	return 0;
+}
+
+struct counting {
+	const struct segment_shm *segment;
+	pid_t pid;
+	uint64_t count;
+};
+
+static int count_mappings(void *context)
+{
+	struct counting *k = context;
+	struct attach_maps maps;
+	struct attach_vma v = {0};
+	int r = attach_maps_open(&maps, k->pid);
+
+	if (r < 0)
+		return r;
+	k->count = 0;
+	while (attach_maps_next(&maps, v.end, false, &v))
+		k->count += is_of(&v, k->segment);
+	attach_maps_close(&maps);
+	return 0;
+}
+
+/*
+ * Has the process still something of the attach, that mremap took elsewhere? Its byte says that it
+ * has not, mostly; a child may hold it, too, so mappings are compared with records whose bytes are
+ * held. A process that has anything of a segment mapped keeps a record of it, or would not be
+ * looked at; one too many does no harm.
+ */
+static bool is_needed(struct caller *c, const struct attach_shm *r, const struct segment_shm *s)
+{
+	struct counting k = {.segment = s};
+	struct attach_shm *other = NULL;
+
+	if (attach_file_holds(s, r->byte) == 0 || spare_run(count_mappings, &k) < 0)
+		return false;
+	while (k.count > 0 && (other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
+		if (other != r && shm_segment_of(c->base, other) == s &&
+		    attach_file_holds(s, other->byte) != 0)
+			k.count--;
+	return k.count > 0;
+}
+
+/* Records of what was where the new attach is. */
+static void forget_replaced(struct caller *c, const struct shm_attach *a, uint64_t address)
+{
+	uint64_t end = address + shm_mapped_bytes(a->bytes);
+	struct attach_shm *r = NULL;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+		struct segment_shm *s = shm_segment_of(c->base, r);
+
+		if (r == a->record || load_acquire(&r->state) != ATTACH_LIVE) /* SHM_A1/A */
+			continue;
+		if (s && (r->address >= end || address >= r->address + shm_segment_bytes(s)))
+			continue;
+		if (!s || !is_needed(c, r, s))
+			shm_detached(c, r, 0);
+	}
 }
 
 /* ---- Attaching --------------------------------------------------------------------------- */
@@ -110,7 +244,7 @@ static int map_error(int error, struct attach_mapping *m, const struct attach_re
 		return -EINVAL;
 	case -ENOMEM:
 		/* It looks for what is in the way first, and only then at the end of memory. */
-		if (rq->fixed && !rq->replace && attach_file_run(something_there, m) == 1)
+		if (rq->fixed && !rq->replace && spare_run(something_there, m) == 1)
 			return -EINVAL;
 		return -ENOMEM;
 	case -EPERM: /* the file system is mounted noexec, or page 0 */
@@ -126,8 +260,10 @@ static int map_error(int error, struct attach_mapping *m, const struct attach_re
 	}
 }
 
-static int map_segment(const struct shm_attach *a, struct attach_request *rq)
+static int map_segment(struct caller *c, const struct shm_attach *a, struct attach_request *rq,
+		       int64_t now)
 {
+	struct replaced p = {.c = c, .start = rq->address, .now = now};
 	struct attach_mapping m = {
 		.segment = a->segment,
 		.byte = a->byte,
@@ -145,9 +281,15 @@ static int map_segment(const struct shm_attach *a, struct attach_request *rq)
 		if (rq->address && !rq->replace && rq->address + a->bytes < rq->address)
 			return -EINVAL;
 	}
+	if (rq->fixed && rq->replace) {
+		p.end = rq->address + shm_mapped_bytes(a->bytes);
+		(void)spare_run(find_replaced, &p); /* then nobody is told */
+	}
 	rc = attach_file_map(&m);
 	if (rc < 0)
 		return map_error(rc, &m, rq);
+	for (uint32_t i = 0; i < p.count; i++)
+		note_replaced(&p, p.segment[i], p.cut[i]);
 	rq->address = m.address;
 	return 0;
 }
@@ -157,6 +299,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 	struct caller *c = &tb->caller;
 	struct shm_attach a = {0};
 	bool failed = false;
+	int64_t now;
 	int rc;
 
 	do {
@@ -169,12 +312,15 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 		if (rc == OUTCOME_DONE) {
 			if (c->owed)
 				rlock_settle(c);
-			rc = map_segment(&a, rq);
+			now = time(NULL);
+			rc = map_segment(c, &a, rq, now);
 			failed = rc < 0;
-			if (failed)
+			if (failed) {
 				shm_attach_failed(c, &a);
-			else
-				shm_attach_done(c, &a, rq->address, time(NULL));
+			} else {
+				shm_attach_done(c, &a, rq->address, now);
+				forget_replaced(c, &a, rq->address);
+			}
 		}
 		unlock_attaches();
 	} while (call_again(tb, rc));
@@ -183,25 +329,35 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 	return rc;
 }
 
-/* ---- Detaching --------------------------------------------------------------------------- */
-
-/* The segment whose file a mapping is of. */
-static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
+int attach_make(struct thread_block *tb, int32_t id)
 {
-	uint32_t hi = region_object_count(base, FAMILY_SHM);
+	struct caller *c = &tb->caller;
+	struct shm_attach a = {0};
+	bool removed = false;
+	int rc;
 
-	if (v->dev != attach_file_device())
-		return NULL;
-	for (uint32_t ix = 0; ix < hi; ix++) {
-		struct segment_shm *s = shm_segment(base, ix);
-
-		if (load_acquire(&s->object.live) &&
-		    load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
-		    s->inode == v->inode)
-			return s;
-	}
-	return NULL;
+	do {
+		call_enter(tb);
+		if (!lock_attaches(tid_of(c))) {
+			(void)call_again(tb, OUTCOME_DONE);
+			return -EINTR;
+		}
+		rc = shm_attach_begin(c, id, 0, &a);
+		if (rc == OUTCOME_DONE) {
+			if (c->owed)
+				rlock_settle(c);
+			rc = attach_file_make(a.segment);
+			shm_attach_failed(c, &a);
+			removed = a.segment->object.mode & SEGMENT_DEST;
+		}
+		unlock_attaches();
+	} while (call_again(tb, rc));
+	if (removed) /* meanwhile: its remover has found it being attached */
+		attach_try_destroy(tb, id);
+	return rc;
 }
+
+/* ---- Detaching --------------------------------------------------------------------------- */
 
 struct detaching {
 	struct caller *c;
@@ -222,8 +378,7 @@ static struct segment_shm *segment_here(const struct detaching *d, const struct 
 {
 	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
 
-	if (s && load_acquire(&s->made) && s->inode == v->inode &&
-	    v->dev == attach_file_device()) /* SHM_F1/A */
+	if (s && load_acquire(&s->made) && is_of(v, s)) /* SHM_F1/A */
 		return s;
 	return segment_of(d->c->base, v);
 }
@@ -247,8 +402,8 @@ static int unmap_found(void *context)
 			d->segment = segment_here(d, &v);
 			if (!d->segment)
 				continue;
-			last = d->address + shm_mapped_bytes(d->segment->bytes);
-		} else if (v.inode != d->segment->inode || v.dev != attach_file_device()) {
+			last = d->address + shm_segment_bytes(d->segment);
+		} else if (!is_of(&v, d->segment) || v.end > last) { /* grown beyond the segment */
 			continue;
 		}
 		unmap(v.start, v.end);
@@ -267,18 +422,24 @@ static struct attach_shm *record_at(struct caller *c, uint64_t address)
 	return r;
 }
 
-static bool begins_there(const struct attach_shm *r, const struct segment_shm *s)
+struct beginning {
+	const struct attach_shm *record;
+	const struct segment_shm *segment;
+};
+
+static int begins_there(void *context)
 {
+	const struct beginning *b = context;
 	struct attach_maps maps;
 	struct attach_vma v;
-	bool found;
+	int r = attach_maps_open(&maps, 0);
 
-	if (attach_maps_open(&maps, 0) < 0)
-		return true;
-	found = attach_maps_next(&maps, r->address, false, &v) &&
-		v.start - r->address == v.offset && v.inode == s->inode;
+	if (r < 0)
+		return r;
+	r = attach_maps_next(&maps, b->record->address, false, &v) &&
+	    v.start - b->record->address == v.offset && is_of(&v, b->segment);
 	attach_maps_close(&maps);
-	return found;
+	return r;
 }
 
 /* The record of what was unmapped, where it had been moved: one of the segment whose own address
@@ -287,10 +448,25 @@ static struct attach_shm *record_of_moved(struct caller *c, const struct segment
 {
 	struct attach_shm *r = NULL;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
-		if (shm_segment_of(c->base, r) == s && !begins_there(r, s))
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+		struct beginning b = {r, s};
+
+		if (shm_segment_of(c->base, r) == s && spare_run(begins_there, &b) == 0)
 			break;
+	}
 	return r;
+}
+
+/* The attach is as it was made: it goes without a look around. */
+static bool unmap_whole(struct detaching *d)
+{
+	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
+
+	if (!s || !attach_file_is_whole_at(s, d->address))
+		return false;
+	d->segment = s;
+	unmap(d->address, d->address + shm_segment_bytes(s));
+	return true;
 }
 
 int attach_detach(struct thread_block *tb, uint64_t address)
@@ -308,16 +484,16 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 		return -EINTR;
 	}
 	r = d.record = record_at(c, address);
-	d.blind = attach_file_run(unmap_found, &d) < 0;
+	d.blind = !unmap_whole(&d) && spare_run(unmap_found, &d) < 0;
 	if (d.segment && (!r || shm_segment_of(c->base, r) != d.segment))
 		r = record_of_moved(c, d.segment);
 	if (d.blind && r && (d.segment = shm_segment_of(c->base, r)) != NULL)
-		unmap(address, address + shm_mapped_bytes(d.segment->bytes));
+		unmap(address, address + shm_segment_bytes(d.segment));
 	if (d.segment) {
 		shm_note_detach(d.segment, c->pid, time(NULL));
 		if (shm_is_doomed(c->base, d.segment))
 			doomed = d.segment->id;
-		if (r)
+		if (r && !is_needed(c, r, d.segment))
 			shm_detached(c, r, 0);
 	}
 	/* With nothing found its record stays: it may have been moved. */
@@ -330,34 +506,12 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 
 /* ---- Who is attached --------------------------------------------------------------------- */
 
-struct counting {
-	pid_t pid;
-	uint64_t inode;
-	uint64_t count;
-};
-
-static int count_mappings(void *context)
-{
-	struct counting *k = context;
-	struct attach_maps maps;
-	struct attach_vma v = {0};
-	int r = attach_maps_open(&maps, k->pid);
-
-	if (r < 0)
-		return r;
-	k->count = 0;
-	while (attach_maps_next(&maps, v.end, false, &v))
-		k->count += v.inode == k->inode && v.dev == attach_file_device();
-	attach_maps_close(&maps);
-	return 0;
-}
-
 /* Attaches of a process that has records of the segment. */
 static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segment_shm *s,
 			 uint32_t records)
 {
-	const struct proc_shm *p = region_proc(c->base, proc_ix);
-	struct counting k = {.inode = s->inode};
+	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
+	struct counting k = {.segment = s};
 
 	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
 		return c->ops->is_image_gone(c, proc_ix) ? 0 : records;
@@ -366,13 +520,13 @@ static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segmen
 		if (k.pid == 0)
 			return records;
 	}
-	return attach_file_run(count_mappings, &k) < 0 ? records : k.count;
+	return spare_run(count_mappings, &k) < 0 ? records : k.count;
 }
 
 /* Is it worth asking the kernel about this process? A living thread says no. */
 static bool may_be_gone(struct caller *c, uint32_t proc_ix)
 {
-	const struct proc_shm *p = region_proc(c->base, proc_ix);
+	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	uint32_t link = p->first_thread_link;
 
 	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
@@ -395,7 +549,7 @@ static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
 static uint64_t count_attached(struct caller *c, const struct shm_status *st)
 {
 	uint32_t hi = region_proc_count(c->base);
-	const struct segment_shm *s = shm_segment(c->base, st->ix);
+	const struct segment_shm *s = shm_known_segment(c->base, st->ix);
 	int in_use = attach_file_in_use(s);
 	uint64_t sum = 0;
 
@@ -409,6 +563,20 @@ static uint64_t count_attached(struct caller *c, const struct shm_status *st)
 	}
 	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
 	return in_use == 1 && sum == 0 ? 1 : sum;
+}
+
+/* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
+static bool creator_is_gone(const struct segment_shm *s)
+{
+	/* SHM_D1/A: a file in huge pages is made in an attach of its own, begun and ended */
+	return load_acquire(&s->attach_seq) > (shm_huge_shift(s) ? 2u : 0u) ||
+	       !ident_thread_exists((pid_t)s->cpid, (pid_t)s->creator_tid);
+}
+
+/* Does it go now, if nobody is attached? */
+static bool is_due(const unsigned char *base, const struct segment_shm *s)
+{
+	return shm_is_doomed(base, s) && ((s->object.mode & SEGMENT_DEST) || creator_is_gone(s));
 }
 
 int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
@@ -425,7 +593,7 @@ int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 			return rc;
 		if (!buried) {
 			bury_attached(tb, ret->ix, ret->segment.object.gen);
-			if (shm_is_doomed(tb->caller.base, &ret->segment))
+			if (is_due(tb->caller.base, &ret->segment))
 				attach_try_destroy(tb, ret->id);
 			continue; /* with the statistics of now */
 		}
@@ -443,7 +611,7 @@ void attach_try_destroy(struct thread_block *tb, int32_t id)
 
 	for (int tries = 0; tries < DESTROY_TRIES; tries++) {
 		struct object_shm *o = ids_lookup(c->base, FAMILY_SHM, id, &ix);
-		struct segment_shm *s = o ? shm_segment(c->base, ix) : NULL;
+		struct segment_shm *s = o ? shm_known_segment(c->base, ix) : NULL;
 		uint32_t seq;
 		int rc;
 
@@ -463,23 +631,15 @@ void attach_try_destroy(struct thread_block *tb, int32_t id)
 	}
 }
 
-/* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
-static bool creator_is_gone(const struct segment_shm *s)
-{
-	return load_acquire(&s->attach_seq) || /* SHM_D1/A */
-	       !ident_thread_exists((pid_t)s->cpid, (pid_t)s->creator_tid);
-}
-
 void attach_sweep(struct thread_block *tb)
 {
 	struct caller *c = &tb->caller;
 	uint32_t hi = region_object_count(c->base, FAMILY_SHM);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
-		const struct segment_shm *s = shm_segment(c->base, ix);
+		const struct segment_shm *s = shm_known_segment(c->base, ix);
 
-		if (load_acquire(&s->object.live) && shm_is_doomed(c->base, s) && /* ID_P1/A */
-		    ((s->object.mode & SEGMENT_DEST) || creator_is_gone(s)))
+		if (load_acquire(&s->object.live) && is_due(c->base, s)) /* ID_P1/A */
 			attach_try_destroy(tb, s->id);
 	}
 }

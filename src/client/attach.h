@@ -25,6 +25,12 @@ struct attach_request {
 /* 0 with rq->address, or -errno as shmat(2). */
 int attach_segment(struct thread_block *tb, struct attach_request *rq);
 
+/*
+ * Makes the file of a new segment before anybody attaches it. 0 or -errno: it could not be made;
+ * -EINTR: not yet, the first attach will make it; -EINVAL, -EIDRM: the segment has gone already.
+ */
+int attach_make(struct thread_block *tb, int32_t id);
+
 /* 0 or -EINVAL: nothing that starts there, as shmdt(2) counts starts. */
 int attach_detach(struct thread_block *tb, uint64_t address);
 
@@ -48,6 +54,9 @@ void attach_fork_begin(void);
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix);
 void attach_fork_parent(void);
 void attach_fork_child(void);
+
+/* A vfork child runs in this memory no more: what it had locked is given back. */
+void attach_vfork_ended(uint32_t child);
 
 /* A new image has taken over its process's slot: the attaches of the old one have gone. In the
  * first thread, before its first call. */

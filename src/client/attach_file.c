@@ -8,7 +8,8 @@
  *    writers   who attaches and finds 0
  *    order     R of make_file() pairs with A of its readers; publishes the inode number
  *    stale-ok  0 although the file is there: it is opened as if to be made, which changes nothing
- *    death     file made, not sized: sized by the next. Sized, not noted: noted by the next
+ *    death     file made, not sized: sized by the next. Sized, not noted: noted by the next.
+ *              Left by a segment that has gone: emptied by the next of that name, at the latest
  *    progress  lock-free; several may make it at once
  *    tests     conform/shm-life
  */
@@ -17,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,24 +26,35 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "client/hugefile.h"
+#include "client/session_priv.h"
+#include "client/spare.h"
 #include "ipc/shm.h"
 
 #define NAME_BYTES   32
+#define MAP_FILES    "/proc/self/map_files/"
+#define LINK_BYTES   (sizeof(MAP_FILES) + 2 * 17)
+#define SEEN         64
+#define MAKING_BYTE  (INT64_MAX - 1) /* locked while a file that was left is emptied */
+#define ROOM_TRIES   10
+#define MAKING_TRIES 10000
 #define DOOR_LOWEST  512 /* above what programs count in loops and select() */
-#define HELPER_STACK 65536
 #define OPEN_FLAGS   (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_LARGEFILE)
 
 static struct {
 	char directory[PATH_MAX]; /* with its last slash */
 	size_t length;            /* of that */
+	char huge_prefix[HUGEFILE_PREFIX_BYTES];
 	dev_t dev;
 	int door; /* -1: none */
 	ino_t door_inode;
+	/* Segments, as {index, generation}, whose file has been looked at since the way to it was
+	 * last in question. */
+	uint64_t seen[SEEN];
 } files = {.door = -1};
 
 static bool is_error(long r)
@@ -57,6 +68,18 @@ static void sys_close(long fd)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
+/* By who has the process's attaches locked; who else forks or changes identity races anyway. */
+static uint64_t *seen_place(uint32_t ix)
+{
+	return &files.seen[ix % SEEN];
+}
+
+static void forget_seen(void)
+{
+	for (uint32_t k = 0; k < SEEN; k++)
+		store_relaxed(&files.seen[k], 0); /* private */
+}
+
 /* ---- Names ------------------------------------------------------------------------------- */
 
 static char *append_hex(char *p, uint32_t n)
@@ -65,6 +88,24 @@ static char *append_hex(char *p, uint32_t n)
 		*p++ = "0123456789abcdef"[n >> shift & 15];
 	*p = 0;
 	return p;
+}
+
+/* A link that is there while exactly this range is one mapping of a file. */
+static void link_name(char to[LINK_BYTES], uint64_t start, uint64_t end)
+{
+	const uint64_t at[2] = {start, end};
+
+	memcpy(to, MAP_FILES, sizeof(MAP_FILES) - 1);
+	to += sizeof(MAP_FILES) - 1;
+	for (int k = 0; k < 2; k++) {
+		int shift = 60;
+
+		while (shift > 0 && at[k] >> shift == 0)
+			shift -= 4;
+		for (; shift >= 0; shift -= 4)
+			*to++ = "0123456789abcdef"[at[k] >> shift & 15];
+		*to++ = k == 0 ? '-' : 0;
+	}
 }
 
 static void file_name(char to[NAME_BYTES], int32_t key, int32_t id)
@@ -84,27 +125,41 @@ static void file_name(char to[NAME_BYTES], int32_t key, int32_t id)
 	*to = 0;
 }
 
-void attach_file_place(const char *region, dev_t dev, uint32_t tag)
+size_t attach_file_name_directory(char to[PATH_MAX], const char *region, uint64_t inode,
+				  int64_t created)
 {
 	const char *slash = strrchr(region, '/');
 	size_t n = slash ? (size_t)(slash + 1 - region) : 0;
 
-	if (n + 4 + 8 + 2 > sizeof(files.directory))
+	if (n + 4 + 8 + 2 > PATH_MAX)
 		n = 0;
-	memcpy(files.directory, region, n);
-	memcpy(files.directory + n, "shm-", 4);
-	append_hex(files.directory + n + 4, tag);
-	files.directory[n + 12] = '/';
-	files.directory[n + 13] = 0;
-	files.length = n + 13;
+	memcpy(to, region, n);
+	memcpy(to + n, "shm-", 4);
+	append_hex(to + n + 4, (uint32_t)(inode ^ inode >> 32 ^ (uint64_t)created * 2654435761u));
+	to[n + 12] = '/';
+	to[n + 13] = 0;
+	return n + 13;
+}
+
+void attach_file_place(const char *region, dev_t dev, uint64_t inode, int64_t created)
+{
+	files.length = attach_file_name_directory(files.directory, region, inode, created);
+	hugefile_prefix(files.huge_prefix, files.directory, files.length - 1);
 	files.dev = dev;
 	sys_close(files.door);
 	files.door = -1;
+	spare_keep(-1);
+	forget_seen();
 }
 
-dev_t attach_file_device(void)
+const char *attach_file_directory(void)
 {
-	return files.dev;
+	return files.length ? files.directory : NULL;
+}
+
+dev_t attach_file_device(const struct segment_shm *s)
+{
+	return shm_huge_shift(s) ? (dev_t)s->device : files.dev;
 }
 
 /* ---- The directory ----------------------------------------------------------------------- */
@@ -147,6 +202,21 @@ static long in_directory(long nr, const char *name, long a, long b, long c)
 	return r;
 }
 
+static long open_directory(void)
+{
+	long door = usable_door();
+
+	return door >= 0 ? door
+			 : sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
+				    O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
+}
+
+static void close_directory(long fd)
+{
+	if (fd != load_relaxed(&files.door)) /* as usable_door() */
+		sys_close(fd);
+}
+
 /* 0, also when it is there already. */
 static long make_directory(void)
 {
@@ -168,6 +238,7 @@ void attach_file_keep_door(void)
 	long fd, high;
 	long lowest = DOOR_LOWEST;
 
+	forget_seen();
 	if (!files.length || usable_door() >= 0 || make_directory() < 0)
 		return;
 	fd = sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
@@ -187,67 +258,9 @@ void attach_file_keep_door(void)
 		return;
 	}
 	files.door_inode = st.st_ino;
+	spare_keep((int)fd);
 	store_relaxed(&files.door, (int)fd); /* private; signals are blocked, other threads race
 					      * with a change of identity anyway */
-}
-
-/* ---- With descriptors to spare ----------------------------------------------------------- */
-
-struct helper {
-	int (*run)(void *context);
-	void *context;
-	int result;
-};
-
-static void raise_limit(int resource)
-{
-	struct rlimit limit;
-
-	if (sys_call(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	sys_call(SYS_prlimit64, 0, resource, (long)&limit, 0, 0, 0); /* then it stays as it is */
-}
-
-/* In the child: memory is the caller's, limits and descriptors are its own. */
-static int help(void *argument)
-{
-	struct helper *h = argument;
-
-	raise_limit(RLIMIT_NOFILE);
-	raise_limit(RLIMIT_FSIZE);
-	for (int fd = 0; fd < 3; fd++)
-		if (fd != files.door)
-			sys_close(fd);
-	h->result = h->run(h->context);
-	sys_call(SYS_exit, 0, 0, 0, 0, 0, 0);
-	return 0;
-}
-
-int attach_file_run(int (*run)(void *context), void *context)
-{
-	struct helper h = {run, context, 0};
-	uint64_t all = ~0ull, old;
-	long stack;
-	int pid, saved = errno;
-
-	h.result = run(context);
-	if (h.result != -EMFILE && h.result != -ENFILE && h.result != -EFBIG)
-		return h.result;
-	stack = sys_call(SYS_mmap, 0, HELPER_STACK, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (is_error(stack))
-		return h.result;
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof(all), 0, 0);
-	/* exit signal 0: neither SIGCHLD nor wait(-1) tells of it */
-	pid = clone(help, (void *)(stack + HELPER_STACK), CLONE_VM | CLONE_VFORK, &h);
-	if (pid > 0)
-		while (sys_call(SYS_wait4, pid, 0, __WALL, 0, 0, 0) == -EINTR)
-			;
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, sizeof(old), 0, 0);
-	sys_call(SYS_munmap, stack, HELPER_STACK, 0, 0, 0, 0);
-	errno = saved;
-	return h.result;
 }
 
 /* ---- Making and mapping ------------------------------------------------------------------ */
@@ -261,6 +274,21 @@ static bool file_limit_below(uint64_t bytes)
 	       limit.rlim_cur < bytes;
 }
 
+/* The segment's file, for flags beside OPEN_FLAGS. */
+static long open_named(const struct segment_shm *s, const char *name, long flags)
+{
+	long directory, fd;
+
+	if (!shm_huge_shift(s))
+		return in_directory(SYS_openat, name, flags | OPEN_FLAGS, 0, 0);
+	directory = open_directory();
+	if (directory < 0)
+		return directory;
+	fd = hugefile_open((int)directory, files.huge_prefix, name, flags | OPEN_FLAGS);
+	close_directory(directory);
+	return fd;
+}
+
 /* Pages, as mappings count; but no further than a file can reach. */
 static uint64_t file_bytes(const struct segment_shm *s)
 {
@@ -269,9 +297,39 @@ static uint64_t file_bytes(const struct segment_shm *s)
 	return bytes > INT64_MAX || bytes < s->bytes ? s->bytes : bytes;
 }
 
+static long lock_making(long fd, short type)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = MAKING_BYTE, .l_len = 1};
+	long r = -EAGAIN;
+
+	for (int tries = 0; r == -EAGAIN && tries < MAKING_TRIES; tries++) {
+		r = sys_call(SYS_fcntl, fd, F_OFD_SETLK, (long)&lock, 0, 0, 0);
+		if (r == -EAGAIN)
+			sys_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+	return r == -EAGAIN ? -ENOMEM : r;
+}
+
+/*
+ * A file with contents, of a segment whose file is not made: nobody writes before that, so it was
+ * left by another of the same id. It is emptied by one process; who comes later finds it made.
+ */
+static long empty_file(const struct segment_shm *s, long fd)
+{
+	long r = lock_making(fd, F_WRLCK);
+
+	if (r < 0)
+		return r;
+	if (!load_acquire(&s->made)) /* SHM_F1/A */
+		r = sys_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0);
+	return r;
+}
+
 /* The file that nobody had attached before. Returns a descriptor or -errno. */
 static long make_file(struct segment_shm *s, const char *name)
 {
+	bool had_contents = false;
 	struct stat st;
 	long fd, r;
 
@@ -286,6 +344,12 @@ static long make_file(struct segment_shm *s, const char *name)
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 	if (r == 0 && st.st_dev != files.dev)
 		r = -ESTALE;
+	/* In this order: who made it meanwhile may have written. SHM_F1/A */
+	if (r == 0 && st.st_blocks > 0 && !load_acquire(&s->made)) {
+		had_contents = true;
+		st.st_size = 0;
+		r = empty_file(s, fd);
+	}
 	if (r == 0 && (uint64_t)st.st_size < file_bytes(s))
 		r = file_limit_below(file_bytes(s))
 			    ? -EFBIG
@@ -298,31 +362,94 @@ static long make_file(struct segment_shm *s, const char *name)
 	}
 	s->inode = st.st_ino;
 	store_release(&s->made, 1); /* SHM_F1/R */
+	if (had_contents)           /* before it is mapped: the lock would stay with it */
+		(void)lock_making(fd, F_UNLCK);
 	return fd;
+}
+
+/* The same of a segment of huge pages. */
+static long make_huge(struct segment_shm *s, const char *name)
+{
+	struct hugefile h = {
+		.shift = shm_huge_shift(s),
+		.bytes = shm_segment_bytes(s),
+		.reserve = !(s->flags & SEGMENT_NORESERVE),
+		.owner = session.owner,
+	};
+	struct stat st;
+	long directory, fd, r = usable_door() >= 0 ? 0 : make_directory();
+
+	if (r < 0)
+		return r;
+	directory = open_directory();
+	if (directory < 0)
+		return directory;
+	fd = hugefile_make(&h, (int)directory, files.huge_prefix, name);
+	r = fd < 0 ? fd : sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
+	/* Left by another segment, as in make_file(), whose file could not be removed. SHM_F1/A */
+	if (r == 0 && st.st_blocks > 0 && !load_acquire(&s->made))
+		r = -ESTALE;
+	close_directory(directory);
+	if (r < 0) {
+		sys_close(fd);
+		return r;
+	}
+	s->device = st.st_dev;
+	s->inode = st.st_ino;
+	store_release(&s->made, 1); /* SHM_F1/R */
+	return fd;
+}
+
+static long make(struct segment_shm *s, const char *name)
+{
+	return shm_huge_shift(s) ? make_huge(s, name) : make_file(s, name);
+}
+
+static int make_only(void *context)
+{
+	struct segment_shm *s = context;
+	char name[NAME_BYTES];
+	long fd = 0;
+
+	file_name(name, s->key, s->id);
+	if (!load_acquire(&s->made)) { /* SHM_F1/A */
+		fd = make(s, name);
+		sys_close(fd);
+	}
+	return fd < 0 ? (int)fd : 0;
+}
+
+int attach_file_make(struct segment_shm *s)
+{
+	return spare_run(make_only, s);
 }
 
 static long open_file(struct segment_shm *s, bool read_only)
 {
+	uint32_t ix = (uint32_t)s->id & (OBJECT_CAPACITY - 1);
+	uint64_t mark = (uint64_t)(ix + 1) << 32 | s->object.gen;
 	char name[NAME_BYTES];
 	struct stat st;
 	long fd, r;
 
 	file_name(name, s->key, s->id);
 	if (!load_acquire(&s->made)) { /* SHM_F1/A */
-		fd = make_file(s, name);
+		fd = make(s, name);
 		if (fd < 0 || !read_only)
 			return fd;
 		sys_close(fd);
 	}
-	fd = in_directory(SYS_openat, name, (read_only ? O_RDONLY : O_RDWR) | OPEN_FLAGS, 0, 0);
-	if (fd < 0)
+	fd = open_named(s, name, read_only ? O_RDONLY : O_RDWR);
+	if (fd < 0 || load_relaxed(seen_place(ix)) == mark) /* private */
 		return fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 &&
-	    (st.st_dev != files.dev || st.st_ino != s->inode || (uint64_t)st.st_size < s->bytes))
+	if (r == 0 && (st.st_dev != attach_file_device(s) || st.st_ino != s->inode ||
+		       (uint64_t)st.st_size < s->bytes))
 		r = -ESTALE; /* not the file that it was */
-	if (r == 0)
+	if (r == 0) {
+		store_relaxed(seen_place(ix), mark); /* private */
 		return fd;
+	}
 	sys_close(fd);
 	return r;
 }
@@ -341,7 +468,10 @@ static int map(void *context)
 	r = sys_call(SYS_fcntl, fd, F_OFD_SETLK, (long)&lock, 0, 0, 0);
 	if (r == 0)
 		r = sys_call(SYS_mmap, (long)m->address, (long)m->bytes, m->protection,
-			     MAP_SHARED | m->map_flags, fd, 0);
+			     /* what huge pages are reserved, are the file's already */
+			     MAP_SHARED | m->map_flags |
+				     (shm_huge_shift(m->segment) ? MAP_NORESERVE : 0),
+			     fd, 0);
 	sys_close(fd);
 	if (is_error(r))
 		return (int)r;
@@ -356,25 +486,36 @@ static int map(void *context)
 
 int attach_file_map(struct attach_mapping *m)
 {
-	return attach_file_run(map, m);
+	return spare_run(map, m);
 }
 
 /* ---- Questions --------------------------------------------------------------------------- */
 
+struct question {
+	const struct segment_shm *segment;
+	uint64_t byte, bytes; /* 0 bytes: all from there on */
+};
+
 static int ask(void *context)
 {
-	const struct segment_shm *s = context;
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	const struct question *q = context;
+	const struct segment_shm *s = q->segment;
+	struct flock lock = {
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)q->byte,
+		.l_len = (off_t)q->bytes,
+	};
 	char name[NAME_BYTES];
 	struct stat st;
 	long fd, r;
 
 	file_name(name, s->key, s->id);
-	fd = in_directory(SYS_openat, name, OPEN_FLAGS, 0, 0);
+	fd = open_named(s, name, O_RDONLY);
 	if (fd < 0)
 		return (int)fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 && st.st_dev != files.dev)
+	if (r == 0 && load_acquire(&s->made) && st.st_dev != attach_file_device(s)) /* SHM_F1/A */
 		r = -ESTALE;
 	if (r == 0)
 		r = sys_call(SYS_fcntl, fd, F_OFD_GETLK, (long)&lock, 0, 0, 0);
@@ -382,22 +523,64 @@ static int ask(void *context)
 	return r < 0 ? (int)r : lock.l_type != F_UNLCK;
 }
 
+/* A look that needs no descriptor. */
+static bool has_file(const struct segment_shm *s)
+{
+	char name[NAME_BYTES];
+	struct stat st;
+
+	file_name(name, s->key, s->id);
+	return in_directory(SYS_newfstatat, name, (long)&st, AT_SYMLINK_NOFOLLOW, 0) != -ENOENT;
+}
+
+int attach_file_holds(const struct segment_shm *s, uint64_t byte)
+{
+	struct question q = {s, byte, 1};
+
+	return spare_run(ask, &q);
+}
+
+bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address)
+{
+	char link[LINK_BYTES], name[NAME_BYTES], path[512];
+	size_t length;
+	long n;
+
+	file_name(name, s->key, s->id);
+	length = files.length + strlen(name);
+	link_name(link, address, address + shm_mapped_bytes(s->bytes));
+	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof(path), 0, 0);
+	return n > 0 && (size_t)n == length && memcmp(path, files.directory, files.length) == 0 &&
+	       memcmp(path + files.length, name, length - files.length) == 0;
+}
+
 int attach_file_in_use(const struct segment_shm *s)
 {
+	struct question q = {s, 0, 0};
 	int r;
 
 	if (!load_acquire(&s->made) && !load_acquire(&s->attach_seq)) /* SHM_F1/A, SHM_D1/A */
 		return 0;
-	r = attach_file_run(ask, (void *)(uintptr_t)s);
+	r = spare_run(ask, &q);
+	if (spare_would_help(r) && !has_file(s)) /* it did not */
+		r = -ENOENT;
 	/* Not made yet: whoever makes it has said so before. */
 	return r == -ENOENT && !load_acquire(&s->made) ? 0 : r; /* SHM_F1/A */
 }
 
-void attach_file_drop(int32_t key, int32_t id)
+void attach_file_drop(const struct segment_shm *s)
 {
 	char name[NAME_BYTES];
+	long directory;
 
-	file_name(name, key, id);
+	file_name(name, s->key, s->id);
+	if (shm_huge_shift(s)) {
+		directory = open_directory();
+		if (directory >= 0)
+			(void)hugefile_drop((int)directory, files.huge_prefix, name); /* as below */
+		close_directory(directory);
+		return;
+	}
 	(void)in_directory(SYS_unlinkat, name, 0, 0,
 			   0); /* it goes with the namespace at the latest */
 }
@@ -410,7 +593,9 @@ uint64_t attach_file_pages(const struct segment_shm *s)
 	if (!load_acquire(&s->made)) /* SHM_F1/A */
 		return 0;
 	file_name(name, s->key, s->id);
-	if (in_directory(SYS_newfstatat, name, (long)&st, AT_SYMLINK_NOFOLLOW, 0) < 0)
+	if (in_directory(SYS_newfstatat, name, (long)&st,
+			 shm_huge_shift(s) ? 0 : AT_SYMLINK_NOFOLLOW, 0) < 0 ||
+	    st.st_ino != s->inode)
 		return 0;
 	return (uint64_t)st.st_blocks * 512 / PAGE_BYTES;
 }
@@ -439,32 +624,53 @@ static uint64_t free_bytes(void)
 	return bytes;
 }
 
-bool attach_file_has_room(const unsigned char *base, uint64_t bytes)
+/* All that segments may still grow to; not exact: as if they had nothing yet. */
+static uint64_t promised(const unsigned char *base, bool exact)
 {
 	uint32_t hi = region_object_count(base, FAMILY_SHM);
-	uint64_t room = free_bytes();
-	uint64_t most = 0;
+	uint64_t sum = 0;
+
+	for (uint32_t ix = 0; ix < hi; ix++) {
+		const struct segment_shm *s = shm_known_segment(base, ix);
+		uint64_t whole, has;
+
+		if (!load_acquire(&s->object.live) || /* ID_P1/A */
+		    (s->flags & SEGMENT_NORESERVE) || shm_huge_shift(s))
+			continue;
+		whole = shm_mapped_bytes(s->bytes);
+		has = exact ? attach_file_pages(s) * PAGE_BYTES : 0;
+		sum += whole > has ? whole - has : 0;
+	}
+	return sum;
+}
+
+bool attach_file_has_room(const unsigned char *base, uint64_t bytes)
+{
+	uint64_t whole = shm_mapped_bytes(bytes), room = free_bytes(), most, before;
+	bool fits;
 
 	if (room == UINT64_MAX)
 		return true;
-	if (shm_mapped_bytes(bytes) < bytes || shm_mapped_bytes(bytes) > room)
+	if (whole < bytes || whole > room)
 		return false;
-	room -= shm_mapped_bytes(bytes);
-	for (int exact = 0; exact < 2; exact++) {
-		most = 0;
-		for (uint32_t ix = 0; ix < hi; ix++) {
-			const struct segment_shm *s = shm_segment(base, ix);
-			uint64_t whole, has;
-
-			if (!load_acquire(&s->object.live) || /* ID_P1/A */
-			    (s->flags & SEGMENT_NORESERVE))
-				continue;
-			whole = shm_mapped_bytes(s->bytes);
-			has = exact ? attach_file_pages(s) * PAGE_BYTES : 0;
-			most += whole > has ? whole - has : 0;
-		}
-		if (most <= room) /* at the latest when what they have already is taken off */
-			return true;
+	if (promised(base, false) <= room - whole)
+		return true;
+	/* A page that is taken in between counts as promised and as gone: once more. */
+	for (int tries = 0; tries < ROOM_TRIES; tries++) {
+		before = room;
+		most = promised(base, true);
+		room = free_bytes();
+		fits = whole <= room && most <= room - whole;
+		if (fits || room == before)
+			return fits;
 	}
 	return false;
+}
+
+bool attach_file_has_huge(uint32_t shift, uint64_t bytes, bool reserve)
+{
+	uint64_t rest = (1ull << shift) - 1;
+	struct hugefile h = {shift, (bytes + rest) & ~rest, reserve, session.owner};
+
+	return bytes <= INT64_MAX - rest && hugefile_try(&h) == 0;
 }

@@ -11,24 +11,36 @@
  * change of root or identity, close-on-exec, and looked at before each use, for programs close what
  * they do not know.
  *
+ * A segment of huge pages has a link in the place of its file (hugefile.h), and its file is made by
+ * who makes the segment. It is its user's alone.
+ *
  * Everything is async-signal-safe, leaves errno alone, and works when the process has no descriptor
- * left (RLIMIT_NOFILE): the system calls are then made by a child that shares the memory but has
- * a table of descriptors of its own.
+ * left (spare.h).
  */
 #ifndef USYSV_CLIENT_ATTACH_FILE_H
 #define USYSV_CLIENT_ATTACH_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "core/layout.h"
 
-/* The session is attached: where its segments are. region: absolute path of the region file. */
-void attach_file_place(const char *region, dev_t dev, uint32_t tag);
+/* The session is attached: where its segments are. region: absolute path of the region file, of
+ * that inode, made at that time: the two are the tag. */
+void attach_file_place(const char *region, dev_t dev, uint64_t inode, int64_t created);
 
-/* The device of the files. */
-dev_t attach_file_device(void);
+/* The path of the directory, with its last slash; null: not attached. */
+const char *attach_file_directory(void);
+
+/* The same of any region; its length. */
+size_t attach_file_name_directory(char to[PATH_MAX], const char *region, uint64_t inode,
+				  int64_t created);
+
+/* The device of a segment's file. */
+dev_t attach_file_device(const struct segment_shm *s);
 
 /* Root or identity are about to change: keeps a way to the directory. */
 void attach_file_keep_door(void);
@@ -52,8 +64,18 @@ int attach_file_map(struct attach_mapping *m);
 /* Has anybody the file mapped? 1 yes, 0 no, -errno unknown. */
 int attach_file_in_use(const struct segment_shm *s);
 
+/* Is there, from the address on, one mapping of the segment's file as long as the segment? False also
+ * when it cannot be told at the price of one system call. */
+bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address);
+
+/* Has anybody still something mapped of the attach that locked this byte? As above. */
+int attach_file_holds(const struct segment_shm *s, uint64_t byte);
+
+/* Makes the file, if nobody has done that before. The segment counts as being attached. */
+int attach_file_make(struct segment_shm *s);
+
 /* Removes it; no harm if it is gone. */
-void attach_file_drop(int32_t key, int32_t id);
+void attach_file_drop(const struct segment_shm *s);
 
 /* Pages that the file has; 0 when unknown. */
 uint64_t attach_file_pages(const struct segment_shm *s);
@@ -61,10 +83,7 @@ uint64_t attach_file_pages(const struct segment_shm *s);
 /* Could the file system hold `bytes` more, beside all that the segments may still grow to? */
 bool attach_file_has_room(const unsigned char *base, uint64_t bytes);
 
-/*
- * Calls run(context), which opens a descriptor and closes it again, and gives its result. When
- * that is -EMFILE, -ENFILE or -EFBIG, again with more descriptors and larger files allowed.
- */
-int attach_file_run(int (*run)(void *context), void *context);
+/* Are there so many bytes of huge pages of this size, in a file system that takes a segment? */
+bool attach_file_has_huge(uint32_t shift, uint64_t bytes, bool reserve);
 
 #endif

@@ -2,6 +2,7 @@
 /* What the calls of all families share; see the header. */
 #include "client/call.h"
 
+#include "client/lost.h"
 #include "client/report.h"
 #include "client/wait.h"
 #include "core/rlock.h"
@@ -13,6 +14,9 @@ int (*thread_cancellable)(struct thread_block *tb, struct sleep *s,
 			  int (*wait)(struct thread_block *tb, struct sleep *s));
 void (*thread_cancel_gate)(bool open);
 __thread bool thread_is_async_cancel;
+
+/* How often a handler that is about to run has the lock waited for, some milliseconds each. */
+#define LEAVE_TRIES 10
 
 /* ---- Which family the thread's waiter, or its removed object, is of ---------------------------
  */
@@ -90,6 +94,13 @@ void call_sleeps(struct thread_block *tb, struct sleep *s)
 	section_leave(tb);
 }
 
+/* Has nobody else settled it, and used the waiter again? */
+static bool is_still_stale(const struct thread_block *tb, const struct sleep *s)
+{
+	return tb->stale && WAIT_REQUEST(load_acquire(&region_self(&tb->caller)->st)) ==
+				    s->request; /* SEM_P2/A */
+}
+
 int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 {
 	struct caller *c = &tb->caller;
@@ -99,6 +110,10 @@ int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 		int rc;
 
 		section_enter(tb);
+		if (s->stale && !s->settled && !is_still_stale(tb, s)) {
+			s->result = -EINTR;
+			s->settled = true;
+		}
 		if (s->settled) {
 			section_leave(tb);
 			return s->result;
@@ -109,8 +124,11 @@ int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 			continue;
 		}
 		s->result = left ? reason : result(tb, s);
+		if (lost_region())
+			s->result = -ENOTRECOVERABLE; /* the waiter says nothing any more */
 		s->settled = true;
 		tb->sleep = NULL;
+		tb->stale = false;
 		if (c->owed)
 			rlock_settle(c);
 		section_leave(tb);
@@ -126,21 +144,22 @@ void thread_leave_sleep(struct thread_block *tb)
 	int rc = OUTCOME_BUSY;
 
 	section_enter(tb);
-	for (int tries = 0; tries < 50 && rc == OUTCOME_BUSY; tries++) {
+	for (int tries = 0; tries < LEAVE_TRIES && rc == OUTCOME_BUSY; tries++) {
 		rc = leave(c, &left);
 		if (rc == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
+			wait_busy_briefly(tb);
 	}
 	if (c->owed)
 		rlock_settle(c);
 	if (rc == OUTCOME_BUSY) {
-		/* Its owner is stopped, say: the handler must run all the same. */
-		tb->stale = true;
-		s->result = -EINTR;
+		/* Its owner is stopped, say: the handler must run all the same. When it returns,
+		 * the call takes the waiter back, and what it may have been given by then. */
+		tb->stale = s->stale = true;
+		s->request = WAIT_REQUEST(load_acquire(&region_self(c)->st)); /* SEM_P2/A */
 	} else {
 		s->result = left ? -EINTR : result(tb, s);
+		s->settled = true;
 	}
-	s->settled = true;
 	tb->sleep = NULL;
 	section_leave(tb);
 }

@@ -17,6 +17,7 @@
 #include "client/attach_file.h"
 #include "client/call.h"
 #include "client/calls.h"
+#include "client/hugefile.h"
 #include "client/report.h"
 #include "client/session.h"
 #include "core/ids.h"
@@ -32,6 +33,7 @@
 
 #define HUGE_SHIFT 26 /* SHM_HUGE_SHIFT */
 #define HUGE_MASK  0x3f
+#define ASK_TRIES  1000
 #define LARGEST    ((uint64_t)INT64_MAX) /* of files */
 
 /* ---- shmget ------------------------------------------------------------------------------ */
@@ -77,41 +79,67 @@ static uint64_t memlock_limit(void)
 	return limit.rlim_cur;
 }
 
-/* Huge pages are never to be had: what is said of that depends on size and permission. */
-static int refuse_huge(const struct caller *c, uint64_t bytes, uint32_t flags)
+/* Older kernels also let pass what is within RLIMIT_MEMLOCK. */
+static bool may_use_huge(const struct creds *who)
 {
-	const struct creds *who = c->creds;
-	uint32_t shift = flags >> HUGE_SHIFT & HUGE_MASK;
 	long group;
+
+	if (who->cap_ipc_lock)
+		return true;
+	group = read_number("/proc/sys/vm/hugetlb_shm_group");
+	if (group == (long)who->fsgid)
+		return true;
+	for (size_t i = 0; i < who->group_count; i++)
+		if (group == (long)who->groups[i])
+			return true;
+	return false;
+}
+
+static int admit_huge(const struct caller *c, struct shm_request *rq)
+{
+	uint32_t shift = rq->flags >> HUGE_SHIFT & HUGE_MASK;
 
 	if (shift && (shift < 12 || !huge_size_exists(shift)))
 		return -EINVAL;
-	if (who->cap_ipc_lock)
-		return -ENOMEM;
-	group = read_number("/proc/sys/vm/hugetlb_shm_group");
-	if (group == (long)who->fsgid)
-		return -ENOMEM;
-	for (size_t i = 0; i < who->group_count; i++)
-		if (group == (long)who->groups[i])
-			return -ENOMEM;
-	return bytes > memlock_limit() ? -EPERM : -ENOMEM;
-}
-
-/* May a new segment of this size be? */
-static int admit(const struct caller *c, uint64_t bytes, uint32_t flags)
-{
-	if (flags & SHMF_HUGETLB)
-		return refuse_huge(c, bytes, flags);
-	if (bytes > LARGEST)
-		return -EINVAL;
-	if (!(flags & SHMF_NORESERVE) && !attach_file_has_room(c->base, bytes))
+	if (!may_use_huge(c->creds))
+		return -EPERM;
+	rq->huge_shift = shift ? shift : hugefile_default_shift();
+	if (!rq->huge_shift ||
+	    !attach_file_has_huge(rq->huge_shift, rq->bytes, !(rq->flags & SHMF_NORESERVE)))
 		return -ENOMEM;
 	return 0;
 }
 
+/* May a new segment of this size be? */
+static int admit(const struct caller *c, struct shm_request *rq)
+{
+	if (rq->flags & SHMF_HUGETLB)
+		return admit_huge(c, rq);
+	if (rq->bytes > LARGEST)
+		return -EINVAL;
+	if (!(rq->flags & SHMF_NORESERVE) && !attach_file_has_room(c->base, rq->bytes))
+		return -ENOMEM;
+	return 0;
+}
+
+static long remove_segment(struct thread_block *tb, int id);
+
+/* The pages are taken when the segment is there, or it goes again: somebody was faster. */
+static int finish_huge(struct thread_block *tb, int32_t id)
+{
+	int rc = attach_make(tb, id);
+
+	if (rc >= 0 || rc == -EINTR || rc == -EINVAL || rc == -EIDRM || rc == -ENOTRECOVERABLE)
+		return rc == -ENOTRECOVERABLE ? rc : 0;
+	(void)remove_segment(tb, id); /* or somebody else does */
+	return -ENOMEM;
+}
+
 long call_shmget(key_t key, size_t bytes, int flags)
 {
-	struct shm_request rq = {.key = key, .bytes = bytes, .flags = (uint32_t)flags};
+	bool created = false;
+	struct shm_request rq = {
+		.key = key, .bytes = bytes, .flags = (uint32_t)flags, .ret_created = &created};
 	int32_t id = -1;
 	int error = 0, rc;
 	struct thread_block *tb = session_thread(&error);
@@ -123,13 +151,17 @@ long call_shmget(key_t key, size_t bytes, int flags)
 		call_enter(tb);
 		rq.now = time(NULL);
 		rc = shm_get(&tb->caller, &rq, &id);
-		if (rc == OUTCOME_ASK) {
-			rc = admit(&tb->caller, rq.bytes, rq.flags);
+		/* Others that create meanwhile want room, too. */
+		for (int tries = 0; rc == OUTCOME_ASK; tries++) {
+			rq.admitted_at = tries < ASK_TRIES ? shm_moment(tb->caller.base) : 0;
+			rc = admit(&tb->caller, &rq);
 			rq.admitted = true;
 			if (rc == 0)
 				rc = shm_get(&tb->caller, &rq, &id);
 		}
 	} while (call_again(tb, rc));
+	if (rc == 0 && created && rq.huge_shift)
+		rc = finish_huge(tb, id);
 	return rc < 0 ? rc : id;
 }
 
@@ -209,18 +241,19 @@ static long limits(struct thread_block *tb, void *user)
 static long usage(struct thread_block *tb, void *user)
 {
 	const unsigned char *base = tb->caller.base;
-	const struct table_shm *t = &region_header(base)->table[FAMILY_SHM];
 	struct shm_info info;
 	int rc;
 
 	memset(&info, 0, sizeof(info));
-	info.used_ids = (int)t->in_use;
-	info.shm_tot = t->total;
+	/* the table's sums still have what somebody is just taking away */
 	for (int ix = 0; ix <= highest(base); ix++) {
 		const struct segment_shm *s = shm_segment(base, (uint32_t)ix);
 
-		if (s && load_acquire(&s->object.live)) /* ID_P1/A */
-			info.shm_rss += attach_file_pages(s);
+		if (!s || !load_acquire(&s->object.live)) /* ID_P1/A */
+			continue;
+		info.used_ids++;
+		info.shm_tot += shm_total(base, (uint32_t)ix);
+		info.shm_rss += attach_file_pages(s);
 	}
 	rc = call_copy_out(tb, user, &info, sizeof(info));
 	return rc < 0 ? rc : highest(base);

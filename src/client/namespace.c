@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "client/hugefile.h"
 #include "client/report.h"
 #include "client/retire.h"
 #include "core/region.h"
@@ -594,34 +595,50 @@ static int each_entry(int dir, int (*each)(const char *name, uint8_t type, void 
 }
 
 struct removal {
+	const struct namespace_place *place;
 	int dir;
 	int removed; /* in this pass */
 	int error;
 };
 
+struct segments {
+	int dir;
+	char huge_prefix[HUGEFILE_PREFIX_BYTES];
+};
+
 static int remove_file(const char *name, uint8_t type, void *context)
 {
-	(void)type;
-	sys_unlinkat(*(int *)context, name, 0); /* what stays keeps its directory */
+	const struct segments *s = context;
+
+	if ((type != DT_LNK && type != DT_UNKNOWN) || !hugefile_drop(s->dir, s->huge_prefix, name))
+		sys_unlinkat(s->dir, name, 0); /* what stays keeps its directory */
 	return 0;
 }
 
 /* A directory in the namespace's, with the files in it: segments. */
-static int remove_directory(int parent, const char *name)
+static int remove_directory(const struct removal *rm, const char *name)
 {
-	int fd = sys_openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0), r;
+	char path[PATH_MAX];
+	struct segments s = {
+		.dir = sys_openat(rm->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)};
+	int r;
 
-	if (fd < 0)
-		return fd;
-	r = -ENOTEMPTY;
-	for (int i = 0; i < ATTEMPTS && r == -ENOTEMPTY; i++) {
-		r = (int)sys_call(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
-		if (r >= 0)
-			r = each_entry(fd, remove_file, &fd);
-		if (r == 0)
-			r = sys_unlinkat(parent, name, AT_REMOVEDIR);
+	if (s.dir < 0)
+		return s.dir;
+	r = -ENAMETOOLONG;
+	if (strlen(rm->place->dir) + strlen(name) + 2 <= sizeof(path)) {
+		append(append(append(path, rm->place->dir), "/"), name);
+		hugefile_prefix(s.huge_prefix, path, strlen(path));
+		r = -ENOTEMPTY;
 	}
-	sys_close(fd);
+	for (int i = 0; i < ATTEMPTS && r == -ENOTEMPTY; i++) {
+		r = (int)sys_call(SYS_lseek, s.dir, 0, SEEK_SET, 0, 0, 0);
+		if (r >= 0)
+			r = each_entry(s.dir, remove_file, &s);
+		if (r == 0)
+			r = sys_unlinkat(rm->dir, name, AT_REMOVEDIR);
+	}
+	sys_close(s.dir);
 	return r;
 }
 
@@ -635,7 +652,7 @@ static int remove_entry(const char *name, uint8_t type, void *context)
 		return 0;
 	r = sys_unlinkat(rm->dir, name, 0);
 	if (r == -EISDIR)
-		r = remove_directory(rm->dir, name);
+		r = remove_directory(rm, name);
 	if (r == 0)
 		rm->removed++;
 	else if (r != -ENOENT)
@@ -663,7 +680,7 @@ static bool still_wanted(int dir)
 int namespace_unlink(const struct namespace_place *place)
 {
 	struct directories d = DIRECTORIES_NONE;
-	struct removal rm = {-1, 0, 0};
+	struct removal rm = {place, -1, 0, 0};
 	const char *why;
 	int r = enter_all(place, false, &d, &why);
 

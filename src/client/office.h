@@ -8,10 +8,12 @@
  *    word      header_shm.reaper_link: thread index + 1, 0 = vacant
  *    states    0 > reaper > 0; dead or former reaper > reaper
  *    writers   any reaper, by CAS from the value that it judged; 0: its holder
- *    order     AR by CAS; nothing is published with it
+ *    order     AR by CAS. Who enters registers and then looks for a reaper; a reaper who leaves
+ *              gives the office up and then counts who has registered: one sees the other
  *    stale-ok  names a dead thread, or a slot that somebody else uses by now: judged vacant, unless
  *              the new user is a reaper too, who then is in office and finds that out by looking
  *    death     holder anywhere: vacant as soon as the kernel says so
+ *    tests     storm/resign, storm/storm
  */
 #ifndef USYSV_CLIENT_OFFICE_H
 #define USYSV_CLIENT_OFFICE_H

@@ -30,6 +30,7 @@
 #include "base/atomic.h"
 #include "base/sys.h"
 #include "client/namespace.h"
+#include "client/spare.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -90,15 +91,18 @@ static char *path_of_line(char *line, uintptr_t address)
  * The directory of the file that this code was mapped from (library or program), with its slash,
  * into w->program: asked of the kernel, since dladdr() takes the loader's locks.
  */
-static bool own_directory(struct start *w)
+static int own_directory(void *context)
 {
+	struct start *w = context;
 	uintptr_t here = (uintptr_t)&reaper_start;
 	size_t length = 0;
 	const char *found = NULL;
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0,
 			   0, 0);
 
-	while (fd >= 0 && !found) {
+	if (fd < 0)
+		return (int)fd;
+	while (!found) {
 		long n = sys_call(SYS_read, fd, (long)w->buffer, sizeof(w->buffer), 0, 0, 0);
 
 		if (n <= 0)
@@ -114,14 +118,13 @@ static bool own_directory(struct start *w)
 			found = path_of_line(w->line, here);
 		}
 	}
-	if (fd >= 0)
-		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	if (!found || strlen(found) >= sizeof(w->program) - 16)
-		return false;
+		return -ENOENT;
 	size_t n = (size_t)(strrchr(found, '/') + 1 - found);
 	memcpy(w->program, found, n);
 	w->program[n] = 0;
-	return true;
+	return 0;
 }
 
 static bool executable(const char *path)
@@ -131,7 +134,7 @@ static bool executable(const char *path)
 
 static bool find_program(struct start *w)
 {
-	if (own_directory(w)) {
+	if (spare_run(own_directory, w) == 0) {
 		memcpy(w->program + strlen(w->program), "usysvd", sizeof("usysvd"));
 		if (executable(w->program))
 			return true;
@@ -157,6 +160,7 @@ static int middle_process(void *arg)
 	long fd;
 
 	sys_call(SYS_setsid, 0, 0, 0, 0, 0, 0);
+	spare_raise_limits(); /* what the caller may not open, usysvd must */
 	if (sys_call(SYS_close_range, 0, ~0u, 0, 0, 0, 0) < 0)
 		for (int i = 0; i < 1024; i++) /* before Linux 5.9; usysvd closes the rest */
 			sys_call(SYS_close, i, 0, 0, 0, 0, 0);

@@ -11,9 +11,7 @@
 enum report_kind {
 	REPORT_NAMESPACE, /* cannot enter or create the namespace */
 	REPORT_DAMAGE,    /* the region is damaged */
-	REPORT_FAMILY,    /* a family of calls that this build lacks */
 	REPORT_EXEC,      /* a program that the preload cannot reach */
-	REPORT_REAPER,    /* no reaper could be started */
 	REPORT_SEGMENT,   /* a segment's memory cannot be reached */
 	REPORT_PLACE,     /* the namespace lies on a disk file system */
 	REPORT_COUNT,

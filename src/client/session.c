@@ -8,16 +8,6 @@
  * No descriptor stays open. A forked child keeps the mapping of the region, finds its thread block
  * wiped, and registers at its first call; its token is made by the parent before the fork, for
  * the child may be unable to open the file afterwards (chroot, setuid).
- *
- *   SESSION_P1  state of the process
- *    word      session.lock (private), futex mutex: 0 free, 1 taken, 2 taken and waited for
- *    states    0 > 1 > 0; 1 > 2 > 0
- *    writers   any thread; all signals are blocked while it is held
- *    order     R of unlock pairs with A of lock; publishes the session
- *    stale-ok  2 with nobody asleep
- *    death     private memory: dies with the process. A forked child starts with it free
- *    progress  blocks
- *    tests     preload/process, conform/sem_undo
  */
 #include "client/session_priv.h"
 
@@ -38,14 +28,21 @@
 #include "client/creds.h"
 #include "client/gone.h"
 #include "client/life.h"
+#include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
 #include "client/report.h"
 #include "client/retire.h"
+#include "client/spare.h"
 #include "client/usercopy.h"
+#include "client/wait.h"
 #include "core/procs.h"
 #include "core/region.h"
 #include "ipc/repair.h"
+
+/* How long a new image waits for who has claimed its slot. */
+#define TAKE_OVER_TRIES   100
+#define TAKE_OVER_POLL_NS 1000000ll
 
 __thread struct thread_block *thread_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -56,38 +53,6 @@ _Static_assert(LIFE_NODE_BYTES + sizeof(struct thread_block) <= LIFE_PRIVATE_BYT
 	       "a thread's block outgrew its page");
 
 struct session_state session = {.own_ix = NO_SLOT, .child_ix = NO_SLOT};
-
-/* ---- The session's lock ------------------------------------------------------------------ */
-
-static void block_signals(uint64_t *old)
-{
-	uint64_t all = ~0ull;
-
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old, sizeof(all), 0, 0);
-}
-
-static void restore_signals(const uint64_t *old)
-{
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old, 0, sizeof(*old), 0, 0);
-}
-
-void session_lock(uint64_t *signals)
-{
-	uint32_t seen = 0;
-
-	block_signals(signals);
-	if (cas(&session.lock, &seen, 1)) /* SESSION_P1/A */
-		return;
-	while (exchange(&session.lock, 2) != 0) /* SESSION_P1/A */
-		futex_wait(&session.lock, 2, NULL);
-}
-
-void session_unlock(const uint64_t *signals)
-{
-	if (exchange(&session.lock, 0) == 2) /* SESSION_P1/R */
-		futex_wake(&session.lock, 1);
-	restore_signals(signals);
-}
 
 pid_t session_pid(void)
 {
@@ -129,14 +94,15 @@ static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
  * whose pid means nothing here and which has no token; exec looks the same. */
 static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
 {
-	uint32_t groups = load_acquire(&region_header(base)->group_hi); /* REGION_P1/A */
+	uint32_t groups = region_group_count(base);
 
 	for (uint32_t g = 0; g < groups; g++)
 		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(base, proc_ix, g); k++) {
 			uint32_t ix = g * GROUP_SPAN + k;
 
 			if (!session_slot_is_free(ix) &&
-			    !(load_acquire(region_life(base, ix)) & LIFE_DIED)) /* LIFE_P1/A */
+			    !(load_acquire(region_known_life(base, ix)) &
+			      LIFE_DIED)) /* LIFE_P1/A */
 				return false;
 		}
 	return true;
@@ -152,7 +118,7 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (p->pidns == 0 || p->pidns != session.pidns)
 		return p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
 						 : session_token_is_free(proc_ix);
-	state = ident_process((pid_t)p->pid, p->start);
+	state = spare_ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }
 
@@ -164,10 +130,10 @@ static bool is_image_gone(struct caller *c, uint32_t proc_ix)
 	       session_token_is_free(proc_ix);
 }
 
-static void drop_segment(struct caller *c, int32_t key, int32_t id)
+static void drop_segment(struct caller *c, const struct segment_shm *s)
 {
 	(void)c;
-	attach_file_drop(key, id);
+	attach_file_drop(s);
 }
 
 static bool must_probe(struct caller *c)
@@ -241,41 +207,53 @@ static int note_attached(unsigned char *base, long fd)
 	session.base = base;
 	session.attached = true;
 	set_region_env();
-	attach_file_place(session.place.region, st.st_dev,
-			  (uint32_t)(st.st_ino ^ (uint64_t)st.st_ino >> 32 ^
-				     (uint64_t)region_header(base)->created * 2654435761u));
+	attach_file_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
 	session.announce = true;
-	announce();
 	return 0;
+}
+
+struct opening {
+	unsigned flags;
+	const char *why;
+};
+
+static int open_region(void *context)
+{
+	struct opening *o = context;
+	unsigned char *base;
+	int fd, rc = namespace_open(&session.place, o->flags, &fd, &o->why);
+
+	if (rc < 0)
+		return rc;
+	rc = namespace_map(fd, &base, &o->why);
+	if (rc == 0)
+		rc = note_attached(base, fd);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return rc;
 }
 
 /* flags: NAMESPACE_*. quiet: report nothing. With the session's lock. */
 static int attach(unsigned flags, bool quiet)
 {
-	const char *why = NULL;
-	unsigned char *base;
-	int fd, rc;
+	struct opening o = {.flags = flags};
+	int rc;
 
 	if (session.attached)
 		return 0;
 	if (session.failed)
 		return session.error;
-	rc = namespace_locate(NULL, &session.place, &why);
+	rc = namespace_locate(NULL, &session.place, &o.why);
 	if (rc == 0)
-		rc = namespace_open(&session.place, flags, &fd, &why);
-	if (rc == 0) {
-		rc = namespace_map(fd, &base, &why);
-		if (rc == 0)
-			rc = note_attached(base, fd);
-		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	}
+		rc = spare_run(open_region, &o);
+	if (rc == 0)
+		announce();
 	if (rc < 0 && !quiet) {
 		/* What may pass is tried again by the next call. */
 		session.failed = rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM && rc != -EINTR;
 		session.error = rc;
 		report(REPORT_NAMESPACE, "cannot use namespace '%s' (%s): %s%s%s",
-		       session.place.name, session.place.region, report_errno(-rc), why ? ": " : "",
-		       why ? why : "");
+		       session.place.name, session.place.region, report_errno(-rc),
+		       o.why ? ": " : "", o.why ? o.why : "");
 	}
 	return rc;
 }
@@ -298,10 +276,32 @@ static int register_vfork_child(struct process_record **ret_me)
 	if (rc < 0)
 		return rc;
 	session.pidns = pid_namespace();
-	procs_publish(session.base, me->proc_ix, (uint32_t)me->pid, ident_start(me->pid),
+	procs_publish(session.base, me->proc_ix, (uint32_t)me->pid, spare_ident_start(me->pid),
 		      session.pidns, session.flags | PROC_TOKENLESS);
 	me->registered = true;
 	return 0;
+}
+
+/*
+ * The slot of the image before this one. Somebody may just be settling its attaches: that is over
+ * soon, or he is stopped or dead; then the slot is left to burial, when the process ends.
+ */
+static bool take_over(uint32_t ix, void **ret_token)
+{
+	struct proc_shm *p = region_known_proc(session.base, ix);
+
+	if (!session_take_token(ix, ret_token))
+		return false;
+	for (int tries = 0; tries < TAKE_OVER_TRIES; tries++) {
+		struct timespec deadline = wait_deadline(TAKE_OVER_POLL_NS);
+
+		if (procs_adopt(session.base, ix))
+			return true;
+		futex_wait(&p->state, PROC_LIVE, &deadline);
+	}
+	session_drop_token(*ret_token);
+	*ret_token = NULL;
+	return false;
 }
 
 static int register_process(struct process_record **ret_me)
@@ -320,12 +320,11 @@ static int register_process(struct process_record **ret_me)
 	me->registered = false;
 	me->pid = pid;
 	session.pidns = pid_namespace();
-	start = session.pidns ? ident_start(pid) : 0;
+	start = session.pidns ? spare_ident_start(pid) : 0;
 	left = start ? procs_find(session.base, (uint32_t)pid, start) : -1;
-	if (left >= 0 && session_take_token((uint32_t)left, &me->token)) {
+	if (left >= 0 && take_over((uint32_t)left, &me->token)) {
 		ix = (uint32_t)left;
-		procs_adopt(session.base, ix);
-		region_proc(session.base, ix)->flags = session.flags;
+		region_known_proc(session.base, ix)->flags = session.flags;
 		me->anew = true;
 	} else if (session.own_ix != NO_SLOT) {
 		ix = session.own_ix;
@@ -354,7 +353,7 @@ static int register_process(struct process_record **ret_me)
 
 bool session_slot_is_free(uint32_t thread_ix)
 {
-	return !(CLAIM_GEN(load_acquire(&region_thread(session.base, thread_ix)->claim)) &
+	return !(CLAIM_GEN(load_acquire(&region_known_thread(session.base, thread_ix)->claim)) &
 		 1); /* REG_P1/A */
 }
 
@@ -464,7 +463,11 @@ struct thread_block *session_thread_slow(int *ret_error)
 	uint64_t signals;
 	int rc;
 
-	session_lock(&signals);
+	*ret_error = lost_region() ? -ENOTRECOVERABLE : -EINTR;
+	/* Ours already: a handler that could not be put off has come between. */
+	if (lost_region() || !session_lock(&signals))
+		return NULL;
+	announce(); /* if a vfork child was the first to attach */
 	rc = enter_namespace(&me);
 	if (rc == 0)
 		rc = register_thread(me);
@@ -491,7 +494,7 @@ bool session_attached(void)
 /* Is there a record of this process, of an image that exec replaced? */
 static bool old_image_left(pid_t pid)
 {
-	uint64_t start = pid_namespace() ? ident_start(pid) : 0;
+	uint64_t start = pid_namespace() ? spare_ident_start(pid) : 0;
 
 	return start && procs_find(session.base, (uint32_t)pid, start) >= 0;
 }
@@ -501,7 +504,8 @@ void session_attach_early(void)
 	struct process_record *me;
 	uint64_t signals;
 
-	session_lock(&signals);
+	if (lost_region() || !session_lock(&signals))
+		return;
 	if (!session.attached && !session.failed)
 		(void)attach(0, true);
 	/* Registering opens the file again: what that is for, too. What the image before this one
@@ -541,7 +545,8 @@ bool session_has_attaches(void)
 	struct process_record *me = session.attached ? session_registered() : NULL;
 
 	return me &&
-	       load_acquire(&region_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
+	       load_acquire(
+		       &region_known_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
 }
 
 int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
@@ -551,7 +556,8 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 	long fd;
 	int rc;
 
-	session_lock(&signals);
+	if (!session_lock(&signals))
+		return -EINTR;
 	strncpy(session.place.region, path, sizeof(session.place.region) - 1);
 	fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	rc = (int)fd;
@@ -561,6 +567,8 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 		rc = note_attached(base, fd);
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	}
+	if (rc == 0)
+		announce();
 	if (rc == 0)
 		rc = register_process(&me);
 	session_unlock(&signals);
@@ -574,6 +582,7 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
  * in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy.
  */
 static uint64_t fork_signals;
+static bool fork_locked; /* by session_fork_prepare(), not by what a handler interrupted */
 
 void session_fork_prepare(void)
 {
@@ -585,12 +594,14 @@ void session_fork_prepare(void)
 	/* Whose attaches the child will have, registers: only then can it be written down. */
 	if (session_has_attaches())
 		tb = session_thread(&error);
-	session_lock(&signals);
+	fork_locked = session_lock(&signals);
+	if (!fork_locked)
+		return;
 	fork_signals = signals;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
 	attach_fork_begin();
-	if (!session.attached)
+	if (!session.attached || lost_region())
 		return;
 	/* Else the child registers without a token. */
 	if (session_reserve(session_pid(), true, &session.child_token, &ix) == 0) {
@@ -604,6 +615,8 @@ void session_fork_parent(void)
 {
 	uint64_t signals = fork_signals;
 
+	if (!fork_locked)
+		return;
 	session_drop_token(session.child_token);
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
@@ -626,10 +639,12 @@ void session_fork_child(void)
 	attach_fork_child();
 	/* What it has attached it must be known by: its end is to be seen. */
 	if (session.own_ix != NO_SLOT &&
-	    load_acquire(&region_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
+	    load_acquire(
+		    &region_known_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
 		(void)register_process(&me);
 	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
-	restore_signals(&signals);
+	if (fork_locked)
+		session_restore_signals(&signals);
 }
 
 void session_check_reaper(struct thread_block *tb)

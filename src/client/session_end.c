@@ -11,6 +11,7 @@
 #include "base/futex.h"
 #include "base/ident.h"
 #include "client/attach.h"
+#include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
 #include "client/wait.h"
@@ -28,9 +29,10 @@ void session_exit(void)
 {
 	struct process_record *me = session.attached ? session_registered() : NULL;
 	struct thread_block *tb;
+	uint64_t signals;
 	int error;
 
-	if (!me)
+	if (!me || lost_region())
 		return;
 	tb = session_thread(&error);
 	if (!tb)
@@ -39,6 +41,10 @@ void session_exit(void)
 	if ((region_header(session.base)->flags & REGION_PRIVATE) && !session.adopted &&
 	    !office_held(&tb->caller))
 		(void)reaper_start(&session.place);
+	/* With the session's lock, for a thread that made its first call just now would enter a slot
+	 * that is somebody else's in a moment. */
+	if (!session_lock(&signals))
+		return; /* burial does it */
 	section_enter(tb);
 	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
@@ -46,9 +52,6 @@ void session_exit(void)
 	section_leave(tb);
 	if (session_slot_is_free(tb->caller.thread_ix)) {
 		/* Given back whole. A later call registers anew. */
-		uint64_t signals;
-
-		session_lock(&signals);
 		tb->ready = 0;
 		me->registered = false;
 		session_drop_token(me->token);
@@ -57,8 +60,8 @@ void session_exit(void)
 			thread_self = NULL;
 			vfork_record_free(me);
 		}
-		session_unlock(&signals);
 	}
+	session_unlock(&signals);
 }
 
 /*
@@ -68,7 +71,7 @@ void session_exit(void)
 static void bury(struct thread_block *tb, uint32_t proc_ix)
 {
 	struct caller *c = &tb->caller;
-	struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	uint64_t gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
 	bool dead = c->ops->is_process_dead(c, proc_ix);
 
@@ -88,7 +91,8 @@ static void bury(struct thread_block *tb, uint32_t proc_ix)
 		    CLAIM_GEN(load_acquire(&p->claim)) != gen)       /* REG_P1/A */
 			return;
 		deadline = wait_deadline(BURY_POLL_NS);
-		futex_wait(&p->state, PROC_LIVE, &deadline); /* woken by unclaim_process() */
+		/* Woken by unclaim_process(); the deadline is for a burier killed right before. */
+		futex_wait(&p->state, PROC_LIVE, &deadline);
 	}
 }
 
@@ -98,7 +102,7 @@ void session_reap(pid_t pid)
 	int32_t ix;
 	int error;
 
-	if (!session.attached || pid <= 0)
+	if (!session.attached || pid <= 0 || lost_region())
 		return;
 	ix = procs_find(session.base, (uint32_t)pid, 0);
 	if (ix < 0)
@@ -130,11 +134,12 @@ void session_bury(struct thread_block *tb, uint32_t proc_ix)
  */
 static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32_t word)
 {
-	struct proc_shm *p = region_proc(session.base, ix);
+	struct proc_shm *p = region_known_proc(session.base, ix);
 	uint32_t mine = PROC_WORD(PROC_RESERVED, tb->caller.pid);
 	uint64_t signals;
 
-	session_lock(&signals);
+	if (!session_lock(&signals))
+		return;
 	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
 		section_enter(tb);
 		while (repair_bury_reserved(&tb->caller, ix) == OUTCOME_BUSY)
@@ -164,8 +169,8 @@ static void free_reserved(struct thread_block *tb)
 	uint32_t hi = region_proc_count(session.base);
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
-		struct proc_shm *p = region_proc(session.base, ix);
-		uint32_t word = p ? load_acquire(&p->state) : 0; /* REG_P2/A */
+		struct proc_shm *p = region_known_proc(session.base, ix);
+		uint32_t word = load_acquire(&p->state); /* REG_P2/A */
 
 		if (PROC_STATE(word) == PROC_RESERVED_BARE &&
 		    ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)

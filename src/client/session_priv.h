@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the parts of the session share: session.c (attaching, registering, fork), session_end.c,
- * session_token.c. */
+ * session_lock.c, session_token.c. */
 #ifndef USYSV_CLIENT_SESSION_PRIV_H
 #define USYSV_CLIENT_SESSION_PRIV_H
 
@@ -40,9 +40,11 @@ struct session_state {
 };
 extern struct session_state session;
 
-/* Card SESSION_P1 is in session.c. All signals are blocked between the two. */
-void session_lock(uint64_t *signals);
+/* session_lock.c: all signals but SIGBUS are blocked between the two. False: this thread has the
+ * lock already. */
+bool session_lock(uint64_t *signals);
 void session_unlock(const uint64_t *signals);
+void session_restore_signals(const uint64_t *old);
 
 pid_t session_pid(void);
 

@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "client/session_priv.h"
+#include "client/spare.h"
 #include "core/procs.h"
 #include "core/region.h"
 
@@ -56,33 +57,58 @@ static void *map_page(long fd)
 	return page < 0 && page > -4096 ? NULL : (void *)page;
 }
 
-bool session_token_is_free(uint32_t proc_ix)
+/* What is wanted of a token, and what came of it. */
+struct request {
+	uint32_t ix;
+	pid_t pid;
+	void *token;
+	bool is_free;
+};
+
+static int probe(void *context)
 {
+	struct request *rq = context;
 	struct flock lock;
 	long fd = session_open_region();
-	bool is_free;
 
 	if (fd < 0)
-		return false;
-	is_free = lock_bytes(fd, F_OFD_GETLK, F_WRLCK, proc_ix, 1, &lock) == 0 &&
-		  lock.l_type == F_UNLCK;
+		return (int)fd;
+	rq->is_free = lock_bytes(fd, F_OFD_GETLK, F_WRLCK, rq->ix, 1, &lock) == 0 &&
+		      lock.l_type == F_UNLCK;
 	close_file(fd);
-	return is_free;
+	return 0;
+}
+
+bool session_token_is_free(uint32_t proc_ix)
+{
+	struct request rq = {.ix = proc_ix};
+
+	return spare_run(probe, &rq) == 0 && rq.is_free;
+}
+
+static int take(void *context)
+{
+	struct request *rq = context;
+	struct flock lock;
+	long fd = session_open_region();
+
+	if (fd < 0)
+		return (int)fd;
+	if (lock_bytes(fd, F_OFD_SETLK, F_WRLCK, rq->ix, 1, &lock) == 0)
+		rq->token = map_page(fd);
+	close_file(fd);
+	return 0;
 }
 
 bool session_take_token(uint32_t ix, void **ret_token)
 {
-	struct flock lock;
-	long fd = session_open_region();
+	struct request rq = {.ix = ix};
 
-	if (fd < 0)
+	if (spare_run(take, &rq) < 0)
 		return false;
-	*ret_token = NULL;
-	if (lock_bytes(fd, F_OFD_SETLK, F_WRLCK, ix, 1, &lock) == 0)
-		*ret_token = map_page(fd);
-	close_file(fd);
-	session_keep_from_children(*ret_token);
-	return *ret_token != NULL;
+	*ret_token = rq.token;
+	session_keep_from_children(rq.token);
+	return rq.token != NULL;
 }
 
 static bool lock_slot(void *context, uint32_t ix)
@@ -92,31 +118,42 @@ static bool lock_slot(void *context, uint32_t ix)
 	return lock_bytes(*(long *)context, F_OFD_SETLK, F_WRLCK, ix, 1, &lock) == 0;
 }
 
-int session_reserve(pid_t pid, bool for_child, void **ret_token, uint32_t *ret_ix)
+static int reserve(void *context)
 {
+	struct request *rq = context;
 	struct flock lock;
 	long fd = session_open_region();
-	uint32_t ix;
 	int rc;
 
 	if (fd < 0)
 		return (int)fd;
-	rc = procs_reserve(session.base, lock_slot, &fd, (uint32_t)pid, &ix);
+	rc = procs_reserve(session.base, lock_slot, &fd, (uint32_t)rq->pid, &rq->ix);
 	if (rc == 0) {
 		/* Bytes of slots that somebody else reserved at the same moment. */
-		if (ix > 0)
-			(void)lock_bytes(fd, F_OFD_SETLK, F_UNLCK, 0, ix, &lock);
-		*ret_token = map_page(fd);
-		if (!*ret_token) {
-			procs_unreserve(session.base, ix, PROC_WORD(PROC_RESERVED, pid));
+		if (rq->ix > 0)
+			(void)lock_bytes(fd, F_OFD_SETLK, F_UNLCK, 0, rq->ix, &lock);
+		rq->token = map_page(fd);
+		if (!rq->token) {
+			procs_unreserve(session.base, rq->ix, PROC_WORD(PROC_RESERVED, rq->pid));
 			rc = -ENOMEM;
-		} else if (!for_child) {
-			session_keep_from_children(*ret_token);
 		}
-		*ret_ix = ix;
 	}
 	close_file(fd);
 	return rc;
+}
+
+int session_reserve(pid_t pid, bool for_child, void **ret_token, uint32_t *ret_ix)
+{
+	struct request rq = {.pid = pid};
+	int rc = spare_run(reserve, &rq);
+
+	if (rc < 0)
+		return rc;
+	if (!for_child)
+		session_keep_from_children(rq.token);
+	*ret_token = rq.token;
+	*ret_ix = rq.ix;
+	return 0;
 }
 
 void session_keep_from_children(void *token)

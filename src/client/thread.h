@@ -27,6 +27,10 @@ struct sleep {
 	bool settled;
 	int result;       /* 0 or -errno once settled */
 	bool cancellable; /* pthread_cancel() ends it */
+	bool stale;       /* a handler ran although the waiter could not be taken back in time: the
+			   * call does it afterwards, unless the handler's own calls have done it:
+			   * then thread_block.stale is clear, or the waiter has another request */
+	uint32_t request; /* its number, when it became stale */
 	/* The last part of the call after a sleep that succeeded, null: none. In a section, also
 	 * before a handler runs. Returns the call's result or -errno. */
 	int (*finish)(struct thread_block *tb, struct sleep *s);
@@ -38,8 +42,8 @@ struct thread_block {
 	uint32_t masked; /* signals wait in cap[]: flush at the end of the section */
 	uint32_t probe;  /* SIGSEGV or SIGBUS is blocked here: probe user memory before copying */
 	struct sleep *sleep; /* the call that sleeps; null: none */
-	bool stale; /* a handler ran although the waiter could not be taken back in time: the
-		     * next entry settles it first */
+	bool stale; /* a handler ran although the waiter could not be taken back in time: the call
+		     * itself does it, or the next one that is entered */
 	struct caller caller;
 	/* Found last: undo records by set, see calls.c */
 	struct {

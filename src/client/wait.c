@@ -19,6 +19,7 @@
 
 #include "base/futex.h"
 #include "base/sys.h"
+#include "client/report.h"
 #include "client/session.h"
 #include "core/region.h"
 #include "core/rlock.h"
@@ -32,7 +33,9 @@
 #define FIRST_POLL_NS  5000000ll
 #define LAST_POLL_NS   NS_PER_S
 #define LOOK_AROUND_NS NS_PER_S
-#define BACKOFF_MAX    255
+/* So many polls in a row find a word damaged before it is set free. */
+#define FALSEHOODS_MOST 4
+#define BACKOFF_MAX     255
 
 static int64_t now_ns(void)
 {
@@ -178,9 +181,26 @@ static void after_sleep(struct thread_block *tb, const struct busy *b, bool time
 	section_leave(tb);
 }
 
-static void wait_word(struct thread_block *tb, struct busy *b)
+/* The word says that a thread has it, and the thread does not. */
+static bool is_false(struct thread_block *tb, const struct busy *b)
+{
+	return b->kind == BUSY_LOCK ? rlock_is_false(&tb->caller, b) : sem_is_false(&tb->caller, b);
+}
+
+static void set_free(struct thread_block *tb, const struct busy *b)
+{
+	if (b->kind == BUSY_LOCK)
+		rlock_break(&tb->caller, b);
+	else
+		sem_break(&tb->caller, b);
+	report(REPORT_DAMAGE,
+	       "the region of this namespace is damaged; look at it with `usysv check'");
+}
+
+static void wait_word(struct thread_block *tb, struct busy *b, bool briefly)
 {
 	bool is_lock = b->kind == BUSY_LOCK;
+	int falsehoods = 0;
 	const uint32_t *word = region_at(tb->caller.base, b->word_off);
 
 	if (spin(word, b->value, is_lock ? RLOCK_OWNER : ~0u,
@@ -194,11 +214,16 @@ static void wait_word(struct thread_block *tb, struct busy *b)
 			return;
 		rc = sleep_on(tb, word, b->value, b->owner_link, poll);
 		after_sleep(tb, b, rc == -ETIMEDOUT);
-		if (rc != -ETIMEDOUT)
+		if (rc != -ETIMEDOUT || briefly)
 			return;
 		b->value = load_acquire(word); /* RLOCK_P1/A */
 		if ((b->value & RLOCK_OWNER) + !is_lock != b->owner_link || !b->value)
 			return;
+		falsehoods = is_false(tb, b) ? falsehoods + 1 : 0;
+		if (falsehoods == FALSEHOODS_MOST) {
+			set_free(tb, b);
+			return;
+		}
 	}
 }
 
@@ -225,7 +250,7 @@ bool wait_busy(struct thread_block *tb)
 	section_leave(tb);
 	if (b.kind == BUSY_VALUE)
 		return wait_value(tb, &b);
-	wait_word(tb, &b);
+	wait_word(tb, &b, false);
 	return true;
 }
 
@@ -234,7 +259,15 @@ void wait_busy_in_section(struct thread_block *tb)
 	struct busy b = tb->caller.busy;
 
 	if (b.kind != BUSY_VALUE)
-		wait_word(tb, &b);
+		wait_word(tb, &b, false);
+}
+
+void wait_busy_briefly(struct thread_block *tb)
+{
+	struct busy b = tb->caller.busy;
+
+	if (b.kind != BUSY_VALUE)
+		wait_word(tb, &b, true);
 }
 
 static bool ended(uint32_t st)
@@ -258,6 +291,8 @@ int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 		int rc;
 
 		st = load_acquire(state); /* SEM_P2/A */
+		if (s->stale && !s->settled)
+			return -EINTR;
 		if (s->settled || ended(st))
 			return 0;
 		if (WAIT_STATE(st) == WAIT_WAITING &&

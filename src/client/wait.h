@@ -17,8 +17,10 @@
  */
 bool wait_busy(struct thread_block *tb);
 
-/* The same within a section, where handlers are put off: for the short work at a process's end. */
+/* The same within a section, where handlers are put off: for the short work at a process's end. And
+ * for some milliseconds at the most. */
 void wait_busy_in_section(struct thread_block *tb);
+void wait_busy_briefly(struct thread_block *tb);
 
 /*
  * Sleeps until the request queued in the thread's waiter has ended (0), the deadline of

@@ -90,13 +90,18 @@ static uint64_t descs_off(enum arena_id arena)
 	return CHUNKS_OFF + (uint64_t)arena * CHUNKS_BYTES;
 }
 
+/* One that the caller has just found below the mark, whatever that says by now. */
+static struct chunk_shm *known_chunk(const unsigned char *base, enum arena_id arena, uint32_t ix)
+{
+	return (struct chunk_shm *)region_at(base,
+					     descs_off(arena) + (uint64_t)(ix % CHUNK_CAPACITY) *
+									sizeof(struct chunk_shm));
+}
+
 /* Null beyond the published mark. */
 static struct chunk_shm *chunk_at(const unsigned char *base, enum arena_id arena, uint32_t ix)
 {
-	if (ix >= region_chunk_count(base, arena))
-		return NULL;
-	return (struct chunk_shm *)region_at(base, descs_off(arena) +
-							   (uint64_t)ix * sizeof(struct chunk_shm));
+	return ix < region_chunk_count(base, arena) ? known_chunk(base, arena, ix) : NULL;
 }
 
 /* ---- Where a block is -------------------------------------------------------------------- */
@@ -153,10 +158,18 @@ static uint32_t block_ref(enum arena_id arena, uint32_t chunk_ix, uint32_t class
 
 /* ---- Lists of a pool: derived, under its lock -------------------------------------------- */
 
+/* Damaged numbers lead to some list. */
+static uint32_t *list_of(const unsigned char *base, enum arena_id arena, const struct chunk_shm *c)
+{
+	return &arena_of(base, arena)
+			->pool[c->pool_ix % ARENA_POOLS]
+			.class_link[(c->class_ix - 1) % ARENA_CLASSES];
+}
+
 static void list_chunk(const unsigned char *base, enum arena_id arena, uint32_t ix)
 {
-	struct chunk_shm *c = chunk_at(base, arena, ix);
-	uint32_t *head = &arena_of(base, arena)->pool[c->pool_ix].class_link[c->class_ix - 1];
+	struct chunk_shm *c = known_chunk(base, arena, ix);
+	uint32_t *head = list_of(base, arena, c);
 	struct chunk_shm *next;
 
 	c->prev_link = 0;
@@ -170,8 +183,8 @@ static void list_chunk(const unsigned char *base, enum arena_id arena, uint32_t 
 
 static void unlist_chunk(const unsigned char *base, enum arena_id arena, uint32_t ix)
 {
-	struct chunk_shm *c = chunk_at(base, arena, ix);
-	uint32_t *head = &arena_of(base, arena)->pool[c->pool_ix].class_link[c->class_ix - 1];
+	struct chunk_shm *c = known_chunk(base, arena, ix);
+	uint32_t *head = list_of(base, arena, c);
 	struct chunk_shm *next = c->next_link ? chunk_at(base, arena, c->next_link - 1) : NULL;
 	struct chunk_shm *prev = c->prev_link ? chunk_at(base, arena, c->prev_link - 1) : NULL;
 
@@ -230,7 +243,7 @@ static uint32_t find_run(const unsigned char *base, enum arena_id arena, uint32_
 	uint32_t run = 0, ix = a->lowest < hi ? a->lowest : hi;
 
 	for (; ix < hi && run < n; ix++)
-		run = chunk_at(base, arena, ix)->class_ix == 0 ? run + 1 : 0;
+		run = known_chunk(base, arena, ix)->class_ix == 0 ? run + 1 : 0;
 	return ix - run;
 }
 
@@ -269,7 +282,7 @@ static int take_chunk(struct caller *c, enum arena_id arena)
 	if (rc != OUTCOME_DONE)
 		return rc;
 	store_crash(&self->chunk_link, chunk_name(arena, ix));
-	store_crash(&chunk_at(c->base, arena, ix)->class_ix,
+	store_crash(&known_chunk(c->base, arena, ix)->class_ix,
 		    ARENA_CLASS_TAKEN); /* ARENA_P2 commit */
 	arena_of(c->base, arena)->lowest = ix + 1;
 	rlock_release(c, arena_lock_off(arena));
@@ -369,10 +382,10 @@ static int take_span(struct caller *c, enum arena_id arena, enum name name, uint
 	if (rc != OUTCOME_DONE)
 		return rc;
 	for (uint32_t k = 1; k < n; k++)
-		chunk_at(c->base, arena, ix + k)->class_ix = ARENA_CLASS_INSIDE;
-	chunk_at(c->base, arena, ix)->span = n;
+		known_chunk(c->base, arena, ix + k)->class_ix = ARENA_CLASS_INSIDE;
+	known_chunk(c->base, arena, ix)->span = n;
 	store_crash(&self->name_ref[name], (uint32_t)(chunk_off(arena, ix) / REF_UNIT));
-	store_crash(&chunk_at(c->base, arena, ix)->class_ix,
+	store_crash(&known_chunk(c->base, arena, ix)->class_ix,
 		    ARENA_CLASS_SPAN); /* ARENA_P2 commit */
 	rlock_release(c, arena_lock_off(arena));
 	rc = region_populate(c->base, chunk_off(arena, ix), bytes);
@@ -433,23 +446,49 @@ int arena_take(struct caller *c, enum arena_id arena, enum name name, uint64_t b
 
 /* ---- Giving ------------------------------------------------------------------------------ */
 
+/* Takes the arena's lock when the name is that of a span, and gives its length: 0, lock given back,
+ * when it is not, or is damaged. */
+static int lock_span(struct caller *c, uint32_t ref, struct place *p, uint32_t *ret_chunks)
+{
+	int rc = rlock_acquire(c, arena_lock_off(p->arena));
+	uint32_t n;
+
+	if (rc != OUTCOME_DONE)
+		return rc;
+	n = locate(c->base, ref, p) && p->class == ARENA_CLASSES ? p->chunk->span : 0;
+	*ret_chunks = n <= CHUNK_CAPACITY - p->chunk_ix ? n : 0;
+	if (*ret_chunks == 0)
+		rlock_release(c, arena_lock_off(p->arena));
+	return OUTCOME_DONE;
+}
+
+/*
+ * The pages go while no lock is held, for that may take long; but not before a look under the lock
+ * has shown that they are the name's. The name keeps the span its own in between.
+ */
 static int give_span(struct caller *c, struct thread_shm *t, enum name name, struct place *p)
 {
 	struct arena_shm *a = arena_of(c->base, p->arena);
-	uint32_t n = p->chunk->span;
-	int rc;
+	uint32_t n;
+	int rc = lock_span(c, t->name_ref[name], p, &n);
 
-	if (p->arena == ARENA_GENERAL && n <= CHUNK_CAPACITY - p->chunk_ix)
+	if (rc == OUTCOME_DONE && n && p->arena == ARENA_GENERAL) {
+		rlock_release(c, arena_lock_off(p->arena));
 		region_punch(c->base, chunk_off(p->arena, p->chunk_ix), (uint64_t)n * CHUNK_BYTES);
-	rc = rlock_acquire(c, arena_lock_off(p->arena));
+		rc = lock_span(c, t->name_ref[name], p, &n);
+	}
 	if (rc != OUTCOME_DONE)
 		return rc;
+	if (n == 0) {
+		store_crash(&t->name_ref[name], 0); /* damage: nothing that could be freed */
+		return OUTCOME_DONE;
+	}
 	if (p->arena == ARENA_GENERAL)
 		p->chunk->ready_pages = 0;
 	store_crash(&p->chunk->class_ix, 0); /* ARENA_P2 commit */
 	for (uint32_t k = 1; k < n && p->chunk_ix + k < region_chunk_count(c->base, p->arena);
 	     k++) {
-		struct chunk_shm *inside = chunk_at(c->base, p->arena, p->chunk_ix + k);
+		struct chunk_shm *inside = known_chunk(c->base, p->arena, p->chunk_ix + k);
 
 		if (inside->class_ix != ARENA_CLASS_INSIDE)
 			break;
@@ -562,7 +601,7 @@ static void rebuild_pool(struct caller *c, enum arena_id arena, uint32_t pool)
 		a->pool[pool].class_link[k] = 0;
 	/* From the top down, so that the lowest chunk heads its list. */
 	while (hi-- > 0) {
-		struct chunk_shm *ch = chunk_at(c->base, arena, hi);
+		struct chunk_shm *ch = known_chunk(c->base, arena, hi);
 		/* In this order: another pool may be enlisting it. ARENA_P2/A */
 		uint32_t mark = load_acquire(&ch->class_ix), blocks, count = 0;
 
@@ -585,7 +624,7 @@ static void rebuild_arena(struct caller *c, enum arena_id arena)
 
 	a->lowest = 0;
 	for (uint32_t ix = 0; ix < region_chunk_count(c->base, arena); ix++) {
-		struct chunk_shm *ch = chunk_at(c->base, arena, ix);
+		struct chunk_shm *ch = known_chunk(c->base, arena, ix);
 
 		if (covered) {
 			covered--;
@@ -596,7 +635,7 @@ static void rebuild_arena(struct caller *c, enum arena_id arena)
 				ch->ready_pages = 0; /* punched, if it was being given back */
 			store_crash(&ch->class_ix, 0);
 		} else if (ch->class_ix == ARENA_CLASS_SPAN)
-			covered = ch->span - 1;
+			covered = ch->span ? ch->span - 1 : 0;
 	}
 }
 
@@ -625,7 +664,7 @@ void arena_usage(const unsigned char *base, enum arena_id arena, struct arena_us
 
 	*ret = (struct arena_usage){0};
 	for (uint32_t ix = 0; ix < hi && ix < CHUNK_CAPACITY; ix++) {
-		const struct chunk_shm *ch = chunk_at(base, arena, ix);
+		const struct chunk_shm *ch = known_chunk(base, arena, ix);
 		uint32_t mark = ch->class_ix;
 
 		if (mark == ARENA_CLASS_SPAN) {

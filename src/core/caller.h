@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 struct caller;
+struct segment_shm;
 
 /* Credentials as the kernel would look at them. Groups are borrowed, not owned. */
 struct creds {
@@ -46,7 +47,7 @@ struct caller_ops {
 	void (*repair)(struct caller *c, uint32_t dead_ix, uint64_t lock_off);
 	/* Unlinks the file of a segment that is no more; null: there are no files. May be repeated.
 	 */
-	void (*drop_segment)(struct caller *c, int32_t key, int32_t id);
+	void (*drop_segment)(struct caller *c, const struct segment_shm *s);
 };
 
 enum busy_kind {

@@ -150,7 +150,7 @@ bool ids_find_key_locked(struct caller *c, enum family family, int32_t key, uint
  */
 static void link_key(struct caller *c, enum family family, uint32_t ix)
 {
-	struct object_shm *o = region_object(c->base, family, ix);
+	struct object_shm *o = region_known_object(c->base, family, ix);
 	uint32_t *bucket = bucket_of(c->base, family, o->key);
 
 	store_release(&o->hash_link, *bucket); /* ID_P2/R */
@@ -159,7 +159,7 @@ static void link_key(struct caller *c, enum family family, uint32_t ix)
 
 static void unlink_key(struct caller *c, enum family family, uint32_t ix)
 {
-	struct object_shm *o = region_object(c->base, family, ix);
+	struct object_shm *o = region_known_object(c->base, family, ix);
 	uint32_t *at = bucket_of(c->base, family, o->key);
 
 	for (uint32_t n = 0; *at && n <= OBJECT_CAPACITY; n++) {
@@ -179,7 +179,7 @@ static void unlink_key(struct caller *c, enum family family, uint32_t ix)
 /* A death between the two: the chains are rebuilt with it, and it is dropped again. */
 void ids_drop_key_locked(struct caller *c, enum family family, uint32_t ix)
 {
-	struct object_shm *o = region_object(c->base, family, ix);
+	struct object_shm *o = region_known_object(c->base, family, ix);
 
 	if (o->key != 0)
 		unlink_key(c, family, ix);
@@ -195,7 +195,7 @@ static void rebuild_chains(struct caller *c, enum family family, uint32_t mask)
 	for (uint32_t b = 0; b <= mask; b++)
 		store_release(&buckets[b], 0); /* ID_P2/R */
 	for (uint32_t ix = 0; ix < region_object_count(c->base, family); ix++) {
-		struct object_shm *o = region_object(c->base, family, ix);
+		struct object_shm *o = region_known_object(c->base, family, ix);
 
 		if (load_acquire(&o->live) && o->key != 0) /* ID_P1/A */
 			link_key(c, family, ix);
@@ -255,7 +255,7 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 	t->in_use = 0;
 	t->total = 0;
 	for (uint32_t ix = 0; ix < region_object_count(c->base, family); ix++) {
-		if (load_acquire(&region_object(c->base, family, ix)->live)) { /* ID_P1/A */
+		if (load_acquire(&region_known_object(c->base, family, ix)->live)) { /* ID_P1/A */
 			map[ix / 64] |= 1ull << ix % 64;
 			t->in_use++;
 			t->total += total(c->base, ix);
@@ -267,16 +267,18 @@ bool ids_repair(struct caller *c, uint32_t dead_ix, enum family family,
 		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 			struct thread_shm *th = region_thread(c->base, g * GROUP_SPAN + k);
 			struct object_shm *o;
+			uint32_t ix;
 
 			if (!th || th == dead || th->op != OP_PURGE ||
 			    th->op_family != (uint32_t)family)
 				continue;
-			o = region_object(c->base, family, th->op_ix);
+			ix = th->op_ix;
+			o = region_object(c->base, family, ix);
 			if (!o || load_acquire(&o->live)) /* ID_P1/A */
 				continue;
-			map[th->op_ix / 64] |= 1ull << th->op_ix % 64;
+			map[ix / 64] |= 1ull << ix % 64;
 			t->in_use++;
-			t->total += total(c->base, th->op_ix);
+			t->total += total(c->base, ix);
 		}
 	rebuild_chains(c, family, bucket_mask(c->base, family));
 	if (dead->op == OP_PURGE && dead->op_family == (uint32_t)family)
@@ -346,7 +348,7 @@ uint32_t ids_new_generation(struct caller *c, enum family family)
 void ids_fill_locked(struct caller *c, enum family family, uint32_t ix, uint32_t gen, int32_t key,
 		     uint32_t mode, int64_t now)
 {
-	struct object_shm *o = region_object(c->base, family, ix);
+	struct object_shm *o = region_known_object(c->base, family, ix);
 
 	/* Relaxed: published with `live`. Who still looks at the former object sees it change. */
 	store_relaxed(&o->gen, gen);
@@ -369,7 +371,7 @@ void ids_publish_locked(struct caller *c, enum family family, uint32_t ix, int32
 	struct thread_shm *self = region_self(c);
 
 	crash_barrier();
-	store_release(&region_object(c->base, family, ix)->live,
+	store_release(&region_known_object(c->base, family, ix)->live,
 		      (uint32_t)id + 1); /* ID_P1/R commit */
 	crash_barrier();
 	t->in_use++;
@@ -390,11 +392,13 @@ int ids_forget(struct caller *c, enum family family, uint32_t thread_ix, uint32_
 	       uint64_t total)
 {
 	struct table_shm *t = table_of(c->base, family);
+	const struct object_shm *o = region_known_object(c->base, family, ix);
 	int rc = rlock_acquire(c, ids_table_lock(family));
 
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (region_object(c->base, family, ix)->key != 0)
+	ix %= OBJECT_CAPACITY;
+	if (o->key != 0)
 		unlink_key(c, family, ix);
 	bitmap_of(c->base, family)[ix / 64] &= ~(1ull << ix % 64);
 	t->in_use--;

@@ -120,7 +120,6 @@ struct proc_shm {
 };
 #define PROC_REAPER    1u /* a reaper: not counted as a user of the namespace */
 #define PROC_TOKENLESS 2u /* it could not take the kernel's token: that it is free says nothing */
-#define PROC_EXITING   4u /* it applies its SEM_UNDO: its threads' requests are granted no more */
 
 /* Life word: the thread's id while it lives; the kernel marks it at its death. */
 #define LIFE_DIED    0x40000000u /* FUTEX_OWNER_DIED */
@@ -311,7 +310,7 @@ struct semq_shm {
 	uint32_t alter_head, alter_tail, zero_head, zero_tail; /* single-operation sleepers */
 	uint16_t next_value;                                   /* shadow of the outcome */
 	int16_t next_adj;
-	uint32_t used; /* the shadow concerns this semaphore */
+	uint32_t used;    /* the shadow concerns this semaphore */
 	uint32_t touched; /* by a request just performed whose operations are no longer at hand */
 };
 
@@ -436,9 +435,11 @@ struct segment_shm {
 	uint32_t intent;                  /* IPC_SET: owner and mode from the thread's slot */
 	_Alignas(8) uint64_t next_byte;   /* of the file, for the next attach to lock */
 	_Alignas(8) int64_t intent_time;
-	uint32_t spare[24];
+	_Alignas(8) uint64_t device; /* of the file, once it is made, if it is in huge pages */
+	uint32_t spare[22];
 };
-#define SEGMENT_NORESERVE 1u /* the file system's room was not asked for */
+#define SEGMENT_NORESERVE  1u /* the file system's room was not asked for */
+#define SEGMENT_HUGE_SHIFT 8  /* 6 bits from there: of the huge pages' size; 0: small ones */
 
 enum attach_state {
 	ATTACH_FREE,

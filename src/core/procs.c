@@ -8,14 +8,15 @@
  *    writers   FREE > RESERVED: CAS, who holds the kernel's token of that index, if it could take
  *              it. RESERVED > LIVE: that process, or its child. RESERVED > FREE: CAS, the reaper,
  *              when the token is free and the reserver gone. LIVE > FREE: who has claimed the slot
- *              (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the last thread of the
+ *              (REG_P1). Generation + 2: the process's next image, CAS while nobody has claimed
+ *              the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the last thread of the
  *              group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
  *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group
  *              taken, no thread in it: its owner's burial gives it back
  *    progress  lock-free
- *    tests     unit/procs
+ *    tests     unit/procs, crash/scenes-life
  */
 #include "core/procs.h"
 
@@ -35,7 +36,7 @@ int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), 
 
 		if (rc < 0)
 			return rc;
-		p = region_proc(base, ix);
+		p = region_known_proc(base, ix);
 		if (load_acquire(&p->state) != PROC_FREE || /* REG_P2/A */
 		    (own && !own(context, ix)))
 			continue;
@@ -96,14 +97,18 @@ int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start)
 	return procs_find_from(base, pid, start, 0);
 }
 
-void procs_adopt(unsigned char *base, uint32_t ix)
+bool procs_adopt(unsigned char *base, uint32_t ix)
 {
 	struct proc_shm *p = region_known_proc(base, ix);
+	uint64_t seen = load_acquire(&p->claim); /* REG_P1/A */
+	uint32_t gen = (CLAIM_GEN(seen) + 2) & 0xffffff;
 
-	p->first_thread_link = 0;
-	/* Groups of the old image name the old generation; its threads are dead. */
-	store_release(&p->claim,
-		      CLAIM_WORD((own_generation(&p->claim) + 2) & 0xffffff, 0, 0)); /* REG_P1/R */
+	/* A store would let two in: the claimer of now, and the next one. Groups of the old image
+	 * name the old generation; its threads are dead. */
+	if (CLAIM_CLAIMER(seen) || !cas(&p->claim, &seen, CLAIM_WORD(gen, 0, 0))) /* REG_P1/AR */
+		return false;
+	store_relaxed(&p->first_thread_link, 0); /* a hint */
+	return true;
 }
 
 static uint64_t owner_word(const unsigned char *base, uint32_t proc_ix)
@@ -152,7 +157,7 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	store_relaxed(&t->victim_link, 0); /* a burier of the slot's last user may look still */
 	t->victim_proc_link = t->chunk_link = 0;
 	t->op = OP_NONE;
-	store_release(region_life(base, thread_ix), tid); /* LIFE_P1/R */
+	store_release(region_known_life(base, thread_ix), tid); /* LIFE_P1/R */
 	store_release(&t->claim,
 		      CLAIM_WORD(next_odd(own_generation(&t->claim)), 0, 0)); /* REG_P1/R */
 }

@@ -32,8 +32,9 @@ int32_t procs_find(const unsigned char *base, uint32_t pid, uint64_t start);
  * image that could not take the former one's over). */
 int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from);
 
-/* A new image takes over the slot that exec left: new generation, the undo list stays. */
-void procs_adopt(unsigned char *base, uint32_t ix);
+/* A new image takes over the slot that exec left: new generation, the undo list stays. False:
+ * somebody has claimed it, and is at work on what the old image left. */
+bool procs_adopt(unsigned char *base, uint32_t ix);
 
 /* Takes a free group for the process; 0, -ENOMEM, -ENOSPC. */
 int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group);

@@ -111,10 +111,16 @@ static inline uint64_t life_off(uint32_t thread_ix)
 	       (uint64_t)(thread_ix % GROUP_SPAN) * 4;
 }
 
+/* Life word of a thread that the caller knows to exist. */
+static inline uint32_t *region_known_life(const unsigned char *base, uint32_t ix)
+{
+	return (uint32_t *)region_at(base, life_off(ix % THREAD_CAPACITY));
+}
+
 /* Life word of a thread; null when the index is out of range. */
 static inline uint32_t *region_life(const unsigned char *base, uint32_t ix)
 {
-	return region_thread(base, ix) ? (uint32_t *)region_at(base, life_off(ix)) : NULL;
+	return region_thread(base, ix) ? region_known_life(base, ix) : NULL;
 }
 
 /* Owner word of a group: process index + 1 in the low half, its generation above; 0 free. */
@@ -135,6 +141,13 @@ static inline struct object_shm *region_object(const unsigned char *base, enum f
 	if (ix >= region_object_count(base, family))
 		return NULL;
 	return (struct object_shm *)region_at(base, object_off(family, ix));
+}
+
+/* The slot of an object that the caller has just found, whatever the region's mark says by now. */
+static inline struct object_shm *region_known_object(const unsigned char *base, enum family family,
+						     uint32_t ix)
+{
+	return (struct object_shm *)region_at(base, object_off(family, ix % OBJECT_CAPACITY));
 }
 
 static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)

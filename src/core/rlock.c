@@ -33,6 +33,8 @@
  *    stale-ok  W set with nobody asleep: one spare wake. W never clear with a sleeper
  *    death     before the CAS: the wake passed on. Holding: repair, release, wake. After the
  *              exchange: wake. Woken and killed: wake passed on, since `held` names the debt
+ *    damage    an owner that does not exist: ENOTRECOVERABLE. One that does not name the lock: who
+ *              has waited in vain for some time releases it
  *    progress  the caller waits with nothing held; bounded by owners' sections, which touch no
  *              user memory
  *    tests     unit/rlock, models/rlock.pml
@@ -40,6 +42,7 @@
 #include "core/rlock.h"
 
 #include <errno.h>
+#include <limits.h>
 
 #include "base/futex.h"
 #include "core/region.h"
@@ -89,6 +92,29 @@ bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *
 		return false;
 	return load_acquire(word) == seen &&             /* RLOCK_P1/A or SEM_W1/A */
 	       (!t || load_acquire(&t->claim) == claim); /* REG_P1/A */
+}
+
+bool rlock_is_false(const struct caller *c, const struct busy *b)
+{
+	uint32_t owner_ix = b->owner_link - 1;
+	const struct thread_shm *t = b->owner_link ? region_thread(c->base, owner_ix) : NULL;
+
+	if (!t || load_acquire(lock_at(c, b->word_off)) != b->value) /* RLOCK_P1/A */
+		return false;
+	/* This thread waits for it: with nothing held. */
+	if (owner_ix == c->thread_ix)
+		return true;
+	return load_relaxed(&t->held) != (uint32_t)b->word_off && /* a hint, see the header */
+	       load_acquire(lock_at(c, b->word_off)) == b->value; /* RLOCK_P1/A */
+}
+
+void rlock_break(struct caller *c, const struct busy *b)
+{
+	rlock_shm *word = lock_at(c, b->word_off);
+	uint32_t seen = b->value;
+
+	if (cas(word, &seen, 0)) /* RLOCK_P1/R */
+		futex_wake(word, INT_MAX);
 }
 
 int rlock_acquire(struct caller *c, uint64_t off)

@@ -43,6 +43,17 @@ void rlock_unclaim(struct caller *c, uint32_t dead_ix);
 bool rlock_is_orphan(const struct caller *c, uint32_t owner_ix, const uint32_t *word,
 		     uint32_t seen);
 
+/*
+ * A lock that was busy, of an owner that lives: does the owner not know of it, so that the word is
+ * damaged and nobody would ever release it? Each owner names its lock before it takes it and until
+ * it has released it. One look may fall between two turns of an owner; several, each after a sleep
+ * that no release has ended, do not.
+ */
+bool rlock_is_false(const struct caller *c, const struct busy *b);
+
+/* Releases it all the same. */
+void rlock_break(struct caller *c, const struct busy *b);
+
 /* Phase 1 for a dead thread: repairs and releases its lock, passes on its wake. Takes no lock. */
 void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient);
 

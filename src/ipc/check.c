@@ -82,6 +82,10 @@ static void check_registry(struct check *k)
 
 		if (p && load_acquire(&p->state) == PROC_FREE && p->undo_ref) /* REG_P2/A */
 			check_bad(k, "free process slot %u has undo records", ix);
+		check_lock(k,
+			   PROCS_OFF + (uint64_t)ix * sizeof(*p) +
+				   offsetof(struct proc_shm, undo_lock),
+			   "process slot", ix);
 	}
 }
 
@@ -104,7 +108,7 @@ void check_lock(struct check *k, uint64_t off, const char *what, uint32_t ix)
 
 static bool in_chain(struct check *k, enum family family, uint32_t ix)
 {
-	const struct object_shm *o = region_object(k->base, family, ix);
+	const struct object_shm *o = region_known_object(k->base, family, ix);
 	uint32_t found, live;
 
 	if (o->key == 0)
@@ -122,7 +126,7 @@ static void check_ids(struct check *k, enum family family)
 
 	check_lock(k, ids_table_lock(family), "table", family);
 	for (uint32_t ix = 0; ix < region_object_count(k->base, family); ix++) {
-		const struct object_shm *o = region_object(k->base, family, ix);
+		const struct object_shm *o = region_known_object(k->base, family, ix);
 		uint32_t live = load_acquire(&o->live); /* ID_P1/A */
 		bool marked = map[ix / 64] >> ix % 64 & 1;
 
@@ -348,7 +352,7 @@ static void check_blocks(struct check *k)
 	check_each_thread(k, name_thread_blocks, NULL);
 	check_attaches(k);
 	for (uint32_t p = 0; p < region_proc_count(k->base); p++) {
-		uint32_t ref = region_proc(k->base, p)->undo_ref, steps = 0;
+		uint32_t ref = region_known_proc(k->base, p)->undo_ref, steps = 0;
 
 		while (ref && steps++ < OBJECT_CAPACITY * 2) {
 			const struct undo_shm *u = region_block(k->base, ref, sizeof(*u));
@@ -357,12 +361,19 @@ static void check_blocks(struct check *k)
 			ref = u ? u->next_in_proc_ref : 0;
 		}
 	}
-	for (int a = 0; a < ARENA_COUNT; a++) {
+	for (uint32_t a = 0; a < ARENA_COUNT; a++) {
+		uint64_t lock = offsetof(struct header_shm, arena) + a * sizeof(struct arena_shm);
 		struct arena_usage usage;
 
+		check_lock(k, lock, "arena", a);
+		for (uint32_t p = 0; p < ARENA_POOLS; p++)
+			check_lock(k,
+				   lock + offsetof(struct arena_shm, pool) +
+					   p * sizeof(struct pool_shm),
+				   "pool", p);
 		arena_usage(k->base, (enum arena_id)a, &usage);
 		if (usage.blocks != k->named[a])
-			check_bad(k, "arena %d: %llu blocks are taken, %llu have a name", a,
+			check_bad(k, "arena %u: %llu blocks are taken, %llu have a name", a,
 				  (unsigned long long)usage.blocks,
 				  (unsigned long long)k->named[a]);
 	}

@@ -208,6 +208,19 @@ int msg_remove(struct caller *c, int32_t id)
 	return rc;
 }
 
+/* A death between the two stores of purge_one(): the block is still in its chain, which is the only
+ * way to the next one, so it is not given back by its name. */
+static void drop_void_name(const struct queue_shm *q, struct thread_shm *t)
+{
+	uint32_t ref = t->name_ref[NAME_FLY];
+	bool is_void = ref == q->head_ref;
+
+	for (uint32_t k = 0; k < QUEUE_CACHES; k++)
+		is_void |= ref == q->cache_ref[k];
+	if (is_void)
+		store_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */
+}
+
 /* One block of the chain that begins at *head, by way of a name. */
 static int purge_one(struct caller *c, uint32_t thread_ix, uint32_t *head, uint32_t *left)
 {
@@ -234,6 +247,7 @@ int msg_purge(struct caller *c, uint32_t thread_ix)
 		store_crash(&t->op, OP_NONE);
 		return OUTCOME_DONE;
 	}
+	drop_void_name(q, t);
 	rc = arena_give_of(c, thread_ix, NAME_FLY);
 	while (rc == OUTCOME_DONE && q->head_ref)
 		rc = purge_one(c, thread_ix, &q->head_ref, &left);

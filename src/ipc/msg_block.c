@@ -20,9 +20,10 @@
  *    stale-ok  a pocket may also name a block that has just gone into a cache or has not left it
  *              yet: one of the two is void, which the queue's repair decides by looking
  *    death     repair of the queue clears a dead thread's pocket that is found in a cache or in
- *              the chain; burial gives all names back
+ *              the chain; who goes on with a removal drops a FLY that still heads a chain of the
+ *              removed queue; burial gives all names back
  *    progress  bounded
- *    tests     unit/msg-queue, stress/msg-kill
+ *    tests     unit/msg-queue, crash/scenes-msg, stress/msg-kill
  */
 #include <errno.h>
 

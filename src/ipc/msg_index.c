@@ -72,9 +72,11 @@ static void join_tree(struct caller *c, struct queue_shm *q, uint32_t ref, struc
 void msg_index_add(struct caller *c, struct queue_shm *q, uint32_t ref)
 {
 	struct msg_shm *m = msg_at(c->base, ref);
-	struct msg_shm *prev = m->prev_ref ? msg_at(c->base, m->prev_ref) : NULL;
+	struct msg_shm *prev = m && m->prev_ref ? msg_at(c->base, m->prev_ref) : NULL;
 	struct msg_shm *first;
 
+	if (!m)
+		return; /* damaged meanwhile */
 	join_tree(c, q, ref, m);
 	m->run_ref = ref;
 	if (!prev || prev->tree.key != m->tree.key)
@@ -104,11 +106,13 @@ static void leave_tree(struct caller *c, struct queue_shm *q, uint32_t ref, stru
 void msg_index_remove(struct caller *c, struct queue_shm *q, uint32_t ref)
 {
 	struct msg_shm *m = msg_at(c->base, ref);
-	struct msg_shm *next = m->next_ref ? msg_at(c->base, m->next_ref) : NULL;
-	struct msg_shm *prev = m->prev_ref ? msg_at(c->base, m->prev_ref) : NULL;
+	struct msg_shm *next = m && m->next_ref ? msg_at(c->base, m->next_ref) : NULL;
+	struct msg_shm *prev = m && m->prev_ref ? msg_at(c->base, m->prev_ref) : NULL;
 	struct msg_shm *first, *last;
 	uint32_t first_ref;
 
+	if (!m)
+		return; /* damaged meanwhile */
 	leave_tree(c, q, ref, m);
 	if (m->run_ref != ref) { /* the next one is its run's first now */
 		last = msg_at(c->base, m->run_ref);

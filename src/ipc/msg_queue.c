@@ -120,6 +120,8 @@ void msg_append(struct caller *c, struct queue_shm *q, uint32_t ref)
 	struct msg_shm *m = msg_at(c->base, ref);
 	struct msg_shm *tail = q->tail_ref ? msg_at(c->base, q->tail_ref) : NULL;
 
+	if (!m)
+		return; /* damaged meanwhile */
 	m->next_ref = 0;
 	m->prev_ref = q->tail_ref;
 	if (tail)

@@ -21,13 +21,18 @@ static bool rebuild_chain(struct caller *c, struct queue_shm *q, uint32_t block_
 	q->tail_ref = q->count = 0;
 	q->bytes = 0;
 	while (ref && steps++ < bound && (m = msg_at(c->base, ref))) {
+		/* Read before it is written: the kernel maps the pages around one that is read
+		 * first, but one at a time for a store; and to who repairs they may all be new. */
+		uint32_t next = load_relaxed(&m->next_ref); /* under the lock */
+
+		crash_barrier();
 		seen |= ref == block_ref;
 		m->prev_ref = prev;
 		q->tail_ref = prev = ref;
 		q->count++;
 		q->bytes += m->bytes;
 		msg_index_add(c, q, ref);
-		ref = m->next_ref;
+		ref = next;
 	}
 	return seen;
 }

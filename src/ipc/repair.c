@@ -9,9 +9,11 @@
  *    order     REG_P1
  *    stale-ok  names of blocks that are free already (ARENA_P1)
  *    death     the burier names its victim before it frees anything in the victim's name fields;
- *              who buries the burier buries that victim first. Every step may be done again
+ *              who buries the burier buries that victim first. Every step may be done again.
+ *              Between freeing a process slot and waking who waits for that: these look again by
+ *              themselves, 5 ms later at the most (session_end.c, take_over() in session.c)
  *    progress  takes locks, one at a time, with nothing held; busy ends it, to be tried again
- *    tests     unit/repair
+ *    tests     unit/repair, crash/scenes-life
  */
 #include "ipc/repair.h"
 
@@ -170,15 +172,17 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient)
 
 /* ---- Burial of processes ----------------------------------------------------------------- */
 
-/* Claims a process slot; a dead claimer of it is buried first. */
-static bool claim_process(struct caller *c, struct proc_shm *p)
+/* Claims a process slot, if it is the generation that was judged; a dead claimer of it is buried
+ * first. */
+static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
 {
 	uint64_t seen = load_acquire(&p->claim); /* REG_P1/A */
 	uint32_t claimer = CLAIM_CLAIMER(seen);
 	struct thread_shm *other = claimer ? region_thread(c->base, claimer - 1) : NULL;
 	uint64_t mine;
 
-	if (!(CLAIM_GEN(seen) & 1) || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
+	if (!(gen & 1) || CLAIM_GEN(seen) != gen ||
+	    load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
 		return false;
 	if (other && other != region_self(c) &&
 	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) ==
@@ -241,7 +245,7 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, bool p
 /* A living thread stands for the process, in place of one that has ended. */
 static void note_survivor(struct caller *c, uint32_t proc_ix, uint32_t group)
 {
-	struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 
 	for (uint32_t k = 0; k < GROUP_THREADS; k++) {
 		uint32_t ix = group * GROUP_SPAN + k;
@@ -280,14 +284,14 @@ static void give_groups_back(struct caller *c, uint32_t proc_ix)
 }
 
 /* exec: the process lives on, its attaches have gone. Its undo records stay. */
-static int detach_image(struct caller *c, uint32_t proc_ix, int64_t now)
+static int detach_image(struct caller *c, uint32_t proc_ix, uint32_t gen, int64_t now)
 {
 	struct thread_shm *self = region_self(c);
-	struct proc_shm *p = region_proc(c->base, proc_ix);
+	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	int rc;
 
 	if (!load_acquire(&p->attach_ref) || !c->ops->is_image_gone || /* SHM_A1/A */
-	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, p))
+	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, p, gen))
 		return OUTCOME_DONE;
 	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = shm_exit_process(c, proc_ix, p->pid, now, true);
@@ -311,11 +315,14 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 {
 	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_proc(c->base, proc_ix);
+	uint32_t gen;
 	int busy = 0, rc;
 	bool empty, gone;
 
 	if (!p || proc_ix == c->proc_ix || load_acquire(&p->state) != PROC_LIVE) /* REG_P2/A */
 		return OUTCOME_DONE;
+	/* Before it is judged: by then another may have buried it, and a third one live here. */
+	gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
 	gone = c->ops->is_process_dead(c, proc_ix);
 	empty = clear_groups(c, proc_ix, gone, &busy);
 	if (busy)
@@ -323,8 +330,8 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 	if (!empty)
 		return OUTCOME_DONE;
 	if (!gone)
-		return detach_image(c, proc_ix, now);
-	if (!claim_process(c, p))
+		return detach_image(c, proc_ix, gen, now);
+	if (!claim_process(c, p, gen))
 		return OUTCOME_DONE;
 	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = sem_undo_exit(c, proc_ix, now, true);
@@ -347,11 +354,8 @@ int repair_exit_process(struct caller *c, int64_t now)
 	bool alone;
 	int rc;
 
-	if (!p || !claim_process(c, p))
+	if (!p || !claim_process(c, p, own_generation(&p->claim)))
 		return OUTCOME_DONE;
-	/* What other threads wait for is granted no more: they end with the process, before its
-	 * SEM_UNDO as Linux has it. Their records stay theirs until they are gone. */
-	store_relaxed(&p->flags, p->flags | PROC_EXITING); /* ours; others take it as a hint */
 	alone = true;
 	for (uint32_t g = 0; g < region_group_count(c->base); g++)
 		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(c->base, c->proc_ix, g);
@@ -361,16 +365,22 @@ int repair_exit_process(struct caller *c, int64_t now)
 				     &region_known_thread(c->base, g * GROUP_SPAN + k)->claim)) &
 			     1)) /* REG_P1/A */
 				alone &= bury_thread(c, g * GROUP_SPAN + k, false, 0) == 1;
+	/* As long as others run they may be inside what SEM_UNDO would give back, or give it back
+	 * themselves: a token would be there twice. Linux ends them first, and so does burial. */
+	if (!alone) {
+		unclaim_process(p, false);
+		return OUTCOME_DONE;
+	}
 	store_crash(&self->victim_proc_link, c->proc_ix + 1);
-	rc = sem_undo_exit(c, c->proc_ix, now, alone);
+	rc = sem_undo_exit(c, c->proc_ix, now, true);
 	if (rc == OUTCOME_DONE)
-		rc = shm_exit_process(c, c->proc_ix, c->pid, now, alone);
+		rc = shm_exit_process(c, c->proc_ix, c->pid, now, true);
 	store_crash(&self->victim_proc_link, 0);
 	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
 		rc = arena_give_of(c, c->thread_ix, (enum name)n);
 	if (rc == OUTCOME_DONE)
 		rc = arena_settle(c);
-	if (rc != OUTCOME_DONE || !alone) {
+	if (rc != OUTCOME_DONE) {
 		unclaim_process(p, false);
 		return rc;
 	}

@@ -31,8 +31,9 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix);
 
 /*
- * The caller's own process is on its way out: its SEM_UNDO is applied and, when no other thread of
- * it is left, its slots are given back: c is then no longer registered. OUTCOME_DONE or _BUSY.
+ * The caller's own process is on its way out. When no other thread of it is left, its SEM_UNDO is
+ * applied and its slots are given back: c is then no longer registered. Else that is left to
+ * burial. OUTCOME_DONE or _BUSY.
  */
 int repair_exit_process(struct caller *c, int64_t now);
 

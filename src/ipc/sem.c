@@ -194,13 +194,14 @@ static int view_and_check(struct caller *c, int32_t id, uint32_t wanted, struct 
 }
 
 /* Takes the set's lock; -EIDRM when the set has gone meanwhile. */
-static int lock_set(struct caller *c, const struct sem_view *v)
+static int lock_set(struct caller *c, struct sem_view *v)
 {
 	int rc = rlock_acquire(c, sem_lock_off(v));
 
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (!sem_view_stale(v) && sem_side(c, v))
+	v->side = sem_view_stale(v) ? NULL : sem_side(c, v);
+	if (v->side)
 		return OUTCOME_DONE;
 	rc = sem_view_stale(v) ? -EIDRM : -ENOTRECOVERABLE;
 	rlock_release(c, sem_lock_off(v));
@@ -358,6 +359,8 @@ int sem_set_all(struct caller *c, int32_t id, const uint16_t *user, int64_t now)
 	if (rc == OUTCOME_DONE) {
 		rc = sem_claim(c, &v, NULL, 0);
 		side = sem_side(c, &v);
+		if (rc == OUTCOME_DONE && !side)
+			rc = -ENOTRECOVERABLE;
 		for (uint32_t s = 0; rc == OUTCOME_DONE && s < v.nsems; s++) {
 			side[s].next_value = values[s];
 			side[s].used = 1;

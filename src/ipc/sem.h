@@ -42,6 +42,11 @@ int sem_leave(struct caller *c, bool *ret_left);
  * holds c->busy.value. False: it changed. */
 bool sem_announce(struct caller *c);
 
+/* A word that was busy, of a holder that lives: does the holder not know of it (rlock_is_false())?
+ * It names its words before it takes them. And the release of such a word. */
+bool sem_is_false(const struct caller *c, const struct busy *b);
+void sem_break(struct caller *c, const struct busy *b);
+
 /* semctl; val: the argument of SETVAL. ret_value: the call's result. */
 enum sem_get_what { SEM_GET_VALUE, SEM_GET_PID, SEM_GET_NCNT, SEM_GET_ZCNT };
 int sem_get_one(struct caller *c, int32_t id, int semnum, enum sem_get_what what,

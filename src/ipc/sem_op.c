@@ -75,7 +75,7 @@ static int write_request(struct caller *c, const struct sem_view *v, const struc
 	return OUTCOME_DONE;
 }
 
-static int slow(struct caller *c, const struct sem_view *v, const struct sem_request *rq,
+static int slow(struct caller *c, struct sem_view *v, const struct sem_request *rq,
 		const struct shape *shape, uint32_t undo_ref)
 {
 	struct thread_shm *self = region_self(c);
@@ -87,7 +87,8 @@ static int slow(struct caller *c, const struct sem_view *v, const struct sem_req
 		rc = rlock_acquire(c, sem_lock_off(v));
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (sem_view_stale(v) || !sem_side(c, v)) { /* the slot may be another set's by now */
+	v->side = sem_side(c, v);
+	if (sem_view_stale(v) || !v->side) { /* the slot may be another set's by now */
 		rc = sem_view_stale(v) ? -EIDRM : -ENOTRECOVERABLE;
 		rlock_release(c, sem_lock_off(v));
 		return rc;
@@ -192,6 +193,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 		*ret_left = true;
 		/* A set that is gone has told all its waiters; gone it is only when damaged. */
 		if (sem_view_locked(c, t->object_ix, &v) == 0 && v.gen == t->object_gen) {
+			v.side = sem_side(c, &v);
 			free_waiter(t);
 			sem_unlink(c, &v, thread_ix);
 			sem_settle_words(c, &v, sem_request_ops(c, t), sem_request_count(c, &v, t));

@@ -6,10 +6,10 @@
 #include "core/region.h"
 #include "ipc/sem.h"
 
-#define SEMOP_NOWAIT  04000  /* IPC_NOWAIT */
-#define SEMOP_UNDO    010000 /* SEM_UNDO */
-#define SEM_ADJ_MIN   (-32768)
-#define SEM_ADJ_MAX   32767
+#define SEMOP_NOWAIT 04000  /* IPC_NOWAIT */
+#define SEMOP_UNDO   010000 /* SEM_UNDO */
+#define SEM_ADJ_MIN  (-32768)
+#define SEM_ADJ_MAX  32767
 
 /* outcome of the fast paths: take the set's lock */
 #define OUTCOME_SLOW 3
@@ -19,6 +19,7 @@
 struct sem_view {
 	struct set_shm *set;
 	unsigned char *words;
+	struct semq_shm *side; /* once found under the lock; null: look for it */
 	uint32_t ix, gen, nsems, stride;
 	int32_t id;
 };
@@ -79,9 +80,8 @@ void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t
 		uint32_t thread_ix);
 /* The last request of several operations has left: each altering one back to its semaphore. */
 void sem_unmerge(struct caller *c, const struct sem_view *v);
-/* A killed sleeper is no longer there, though nobody has buried it yet; nor is one whose process is
- * past its last act. */
-bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix);
+/* A killed sleeper is no longer there, though nobody has buried it yet. */
+bool sem_is_gone(struct caller *c, uint32_t thread_ix);
 /* Calls f for every queued request of the set, however the lists may look. */
 void sem_each_waiter(struct caller *c, const struct sem_view *v,
 		     void (*f)(struct caller *c, const struct sem_view *v, struct thread_shm *t,

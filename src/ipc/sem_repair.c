@@ -29,7 +29,7 @@ static int count_list(struct caller *c, const struct sem_view *v, uint32_t link,
 		op = &sem_request_ops(
 			c, t)[t->blocking < sem_request_count(c, v, t) ? t->blocking : 0];
 		if (op->num == num && (zero ? op->op == 0 : op->op < 0) &&
-		    !sem_is_gone(c, t, link - 1))
+		    !sem_is_gone(c, link - 1))
 			count++;
 		link = t->next_link;
 	}
@@ -122,7 +122,7 @@ void sem_repair_set(struct caller *c, uint32_t dead_ix, uint32_t set_ix)
 		v.words = region_block(c->base, set->words_ref, (uint64_t)v.nsems * v.stride);
 		if (v.words)
 			sem_apply(c, &v, &wakes);
-	} else if (sem_view_locked(c, set_ix, &v) == 0 && sem_side(c, &v)) {
+	} else if (sem_view_locked(c, set_ix, &v) == 0 && (v.side = sem_side(c, &v)) != NULL) {
 		/* The lists may be half linked; what that does to them is mended right after. */
 		if (set->intent != INTENT_NONE)
 			sem_apply(c, &v, &wakes);

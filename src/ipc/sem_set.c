@@ -60,6 +60,8 @@ uint64_t sem_lock_off(const struct sem_view *v)
 
 struct semq_shm *sem_side(struct caller *c, const struct sem_view *v)
 {
+	if (v->side)
+		return v->side;
 	return region_block(c->base, v->set->side_ref,
 			    (uint64_t)v->nsems * sizeof(struct semq_shm));
 }
@@ -566,14 +568,10 @@ void sem_commit(struct caller *c, const struct sem_view *v, enum sem_intent kind
 
 /* ---- Serving ----------------------------------------------------------------------------- */
 
-/* A killed sleeper is no longer there, though nobody has buried it yet; nor is one whose process is
- * past its last act. */
-bool sem_is_gone(struct caller *c, const struct thread_shm *t, uint32_t thread_ix)
+/* A killed sleeper is no longer there, though nobody has buried it yet. */
+bool sem_is_gone(struct caller *c, uint32_t thread_ix)
 {
-	const struct proc_shm *p = region_proc(c->base, t->proc_ix);
-
-	return c->ops->is_dead(c, thread_ix, false) ||
-	       (p && (load_relaxed(&p->flags) & PROC_EXITING)); /* a hint */
+	return c->ops->is_dead(c, thread_ix, false);
 }
 
 /*
@@ -589,7 +587,7 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 	uint32_t n = sem_request_count(c, v, t);
 	int rc;
 
-	if (sem_is_gone(c, t, thread_ix) || !is_queued(v, t, load_acquire(&t->st))) /* SEM_P2/A */
+	if (sem_is_gone(c, thread_ix) || !is_queued(v, t, load_acquire(&t->st))) /* SEM_P2/A */
 		return 1; /* the second: by damage only, but then a grant would take nobody out */
 	*complex = n > 1;
 	rc = sem_evaluate(c, v, t);

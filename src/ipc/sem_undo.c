@@ -53,10 +53,10 @@ static uint64_t undo_lock_off(uint32_t proc_ix)
 }
 
 /* Linux looks at the record used last first, at exit. Threads may race here: any order of theirs
- * is as good. */
+ * is as good. Null: damaged meanwhile. */
 static void touch(struct proc_shm *proc, struct undo_shm *u)
 {
-	if (u->stamp != proc->undo_clock || u->stamp == 0)
+	if (u && (u->stamp != proc->undo_clock || u->stamp == 0))
 		u->stamp = ++proc->undo_clock;
 }
 
@@ -115,10 +115,14 @@ static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_fou
 	}
 	if (reusable) {
 		u = record_at(c, reusable);
+		if (!u)
+			goto damaged;
 		store_crash(&self->undo_reserved, reusable);
 		store_crash(&u->owner_link, c->thread_ix + 1);
 	} else {
 		u = region_block(c->base, ref, bytes);
+		if (!u)
+			goto damaged;
 		*u = (struct undo_shm){.owner_link = c->thread_ix + 1, .proc_ix = c->proc_ix};
 		u->capacity =
 			(uint32_t)((arena_capacity(c->base, ref) - sizeof(*u)) / sizeof(u->adj[0]));
@@ -129,6 +133,9 @@ static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_fou
 	}
 	rlock_release(c, undo_lock_off(c->proc_ix));
 	return OUTCOME_DONE;
+damaged:
+	rlock_release(c, undo_lock_off(c->proc_ix));
+	return -ENOTRECOVERABLE;
 }
 
 /* Puts the reserved record into the set's chain. The set's lock is held. */
@@ -375,7 +382,7 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 	if (rc != OUTCOME_DONE)
 		return rc;
 	if (sem_view_locked(c, u->set_ix, &v) < 0 || !sem_undo_at(c, ref, &v) ||
-	    (side = sem_side(c, &v)) == NULL) {
+	    (v.side = side = sem_side(c, &v)) == NULL) {
 		/* Its set is gone: removal, which is one step under this lock, dropped it. */
 		store_crash(&u->gen, 0); /* UNDO_P1/R */
 		rlock_release(c, lock);

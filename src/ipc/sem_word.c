@@ -19,6 +19,8 @@
  *              loses its CAS to that wakes all
  *    stale-ok  SLOW may be set with nobody waiting, never clear with one. CONT may be stale
  *    death     FREE: none. HELD: SEM_H1. SLOW: SEM_L1
+ *    damage    HELD by a thread that does not name the word: who has waited in vain for some time
+ *              sets it free
  *    progress  plain: lock-free while FREE. Held: bounded. A stopped holder blocks its words
  *    tests     unit/sem-word, conform/sem, models/sem.pml
  *
@@ -61,14 +63,14 @@ static int fill_view(struct caller *c, struct set_shm *set, uint32_t ix, struct 
 	uint64_t bytes;
 
 	ret->set = set;
+	ret->side = NULL;
 	ret->ix = ix;
 	ret->gen = load_relaxed(&set->object.gen);
 	ret->nsems = load_relaxed(&set->nsems);
 	ret->stride = load_relaxed(&set->stride);
 	bytes = (uint64_t)ret->nsems * ret->stride;
 	ret->words = region_block(c->base, load_relaxed(&set->words_ref), bytes);
-	if (!ret->words ||
-	    (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
+	if (!ret->words || (ret->stride != SEM_CELL_BYTES && ret->stride != REF_UNIT) ||
 	    ret->words < c->base + ARENAS_OFF + ARENA_SEM * ARENA_BYTES || ret->gen == 0)
 		return -ENOTRECOVERABLE;
 	return 0;
@@ -147,6 +149,37 @@ bool sem_announce(struct caller *c)
 		return false;
 	c->busy.value |= (uint32_t)SEM_CONT;
 	return true;
+}
+
+/* The word of whose low half this is the offset. */
+static uint64_t *word_of(const struct caller *c, uint64_t low_off)
+{
+	return region_at(c->base, low_off & ~(uint64_t)(sizeof(uint64_t) - 1));
+}
+
+bool sem_is_false(const struct caller *c, const struct busy *b)
+{
+	uint32_t holder = b->owner_link - 1;
+	const struct thread_shm *t = b->owner_link ? region_thread(c->base, holder) : NULL;
+	uint64_t *word = word_of(c, b->word_off), seen = load_acquire(word); /* SEM_W1/A */
+	uint32_t cell = cell_of(c, (struct sem_shm *)(void *)word), hold;
+
+	if (!t || (uint32_t)seen != b->value || !(seen & SEM_HELD))
+		return false;
+	hold = load_acquire(&t->hold); /* SEM_H1/A */
+	for (uint32_t k = 0; k < HOLD_COUNT(hold) && k < HOLD_MAX; k++)
+		if (load_relaxed(&t->ent[k].cell) == cell) /* a hint, see rlock_is_false() */
+			return false;
+	return load_acquire(word) == seen; /* SEM_W1/A */
+}
+
+void sem_break(struct caller *c, const struct busy *b)
+{
+	uint64_t *word = word_of(c, b->word_off), seen = load_acquire(word); /* SEM_W1/A */
+
+	if ((uint32_t)seen == b->value && (seen & SEM_HELD) &&
+	    cas(word, &seen, seen & ~(SEM_TAG | SEM_HELD | SEM_CONT))) /* SEM_W1/R */
+		futex_wake(region_at(c->base, b->word_off), INT_MAX);
 }
 
 /* ---- The plain operation ----------------------------------------------------------------- */

@@ -20,7 +20,7 @@
  *    death     before intent: nothing happened. After: repair does the rest from the dead thread's
  *              slot. Mode bits, key and `live` change by one store each
  *    progress  the caller waits with nothing held
- *    tests     unit/shm-step, conform/shmctl
+ *    tests     crash/scenes-shm, conform/shmctl
  *
  *   SHM_D1  destruction
  *    word      segment_shm.attach_seq, 32-bit; attach_shm.state
@@ -32,7 +32,7 @@
  *    death     attaching: the record is MAKING until its process is buried, the segment stays
  *              until then. Destroying: op PURGE before `live`, burial finishes it
  *    progress  lock-free but for the lock; who retries is beaten by an attach
- *    tests     unit/shm-attach, conform/shm-life
+ *    tests     unit/shm-attach, crash/scenes-pair, conform/shm-life
  */
 #include "ipc/shm.h"
 
@@ -55,7 +55,7 @@ static uint64_t pages_of(uint64_t bytes)
 /* What Linux checks about a segment that has the key. */
 static int check_existing(struct caller *c, uint32_t ix, const struct shm_request *rq)
 {
-	const struct segment_shm *s = shm_segment(c->base, ix);
+	const struct segment_shm *s = shm_known_segment(c->base, ix);
 
 	if ((rq->flags & FLAG_CREAT) && (rq->flags & FLAG_EXCL))
 		return -EEXIST;
@@ -70,7 +70,7 @@ static bool find_key_locked(struct caller *c, int32_t key, uint32_t *ret_ix, int
 	uint32_t live;
 
 	while (ids_find_key_locked(c, FAMILY_SHM, key, ret_ix, &live)) {
-		if (!(region_object(c->base, FAMILY_SHM, *ret_ix)->mode & SEGMENT_DEST)) {
+		if (!(region_known_object(c->base, FAMILY_SHM, *ret_ix)->mode & SEGMENT_DEST)) {
 			*ret_id = (int32_t)(live - 1);
 			return true;
 		}
@@ -82,7 +82,7 @@ static bool find_key_locked(struct caller *c, int32_t key, uint32_t *ret_ix, int
 static int32_t id_at(struct caller *c, uint32_t ix)
 {
 	/* ID_P1/A */
-	return (int32_t)(load_acquire(&region_object(c->base, FAMILY_SHM, ix)->live) - 1);
+	return (int32_t)(load_acquire(&region_known_object(c->base, FAMILY_SHM, ix)->live) - 1);
 }
 
 /* What may be said about a new segment before anything is looked up. */
@@ -97,7 +97,7 @@ static int check_size(const struct limits_shm *limits, uint64_t bytes)
 
 static void fill_locked(struct caller *c, const struct shm_request *rq, uint32_t ix, int32_t id)
 {
-	struct segment_shm *s = shm_segment(c->base, ix);
+	struct segment_shm *s = shm_known_segment(c->base, ix);
 
 	s->bytes = rq->bytes;
 	s->atime = s->dtime = 0;
@@ -105,7 +105,9 @@ static void fill_locked(struct caller *c, const struct shm_request *rq, uint32_t
 	store_release(&s->made, 0); /* SHM_F1/R: not published yet */
 	s->id = id;
 	s->key = rq->key;
-	s->flags = rq->flags & SHMF_NORESERVE ? SEGMENT_NORESERVE : 0;
+	s->flags = (rq->flags & SHMF_NORESERVE ? SEGMENT_NORESERVE : 0) |
+		   (rq->huge_shift & 63) << SEGMENT_HUGE_SHIFT;
+	s->device = 0;
 	s->cpid = c->pid;
 	s->lpid = 0;
 	s->creator_tid = rq->tid;
@@ -115,6 +117,18 @@ static void fill_locked(struct caller *c, const struct shm_request *rq, uint32_t
 	s->next_byte = 0;
 	ids_fill_locked(c, FAMILY_SHM, ix, ids_new_generation(c, FAMILY_SHM), rq->key, rq->flags,
 			rq->now);
+}
+
+uint32_t shm_moment(const unsigned char *base)
+{
+	uint32_t *generation = &region_header(base)->table[FAMILY_SHM].generation;
+
+	return load_relaxed(generation) | 1u << 31; /* compared with itself under the lock */
+}
+
+static bool is_admitted(const struct caller *c, const struct shm_request *rq)
+{
+	return rq->admitted && (!rq->admitted_at || rq->admitted_at == shm_moment(c->base));
 }
 
 static int create(struct caller *c, const struct shm_request *rq, int32_t *ret_id)
@@ -137,9 +151,9 @@ static int create(struct caller *c, const struct shm_request *rq, int32_t *ret_i
 		if (table->total + pages < pages || table->total + pages > h->limits.shmall)
 			rc = -ENOSPC;
 		else
-			rc = rq->admitted ? ids_reserve_locked(c, FAMILY_SHM, h->limits.shmmni, &ix,
-							       ret_id)
-					  : OUTCOME_ASK;
+			rc = is_admitted(c, rq) ? ids_reserve_locked(c, FAMILY_SHM,
+								     h->limits.shmmni, &ix, ret_id)
+						: OUTCOME_ASK;
 		if (rc == -EAGAIN) {
 			rlock_release(c, lock);
 			rc = ids_make_slot(c, FAMILY_SHM, ix);
@@ -149,6 +163,8 @@ static int create(struct caller *c, const struct shm_request *rq, int32_t *ret_i
 			fill_locked(c, rq, ix, *ret_id);
 			ids_publish_locked(c, FAMILY_SHM, ix, *ret_id, pages);
 			store_crash(&region_self(c)->op, OP_NONE);
+			if (rq->ret_created)
+				*rq->ret_created = true;
 		}
 		rlock_release(c, lock);
 		break;
@@ -162,7 +178,7 @@ int shm_get(struct caller *c, const struct shm_request *rq, int32_t *ret_id)
 	int rc;
 
 	if (rq->key != 0 && ids_find_key(c->base, FAMILY_SHM, rq->key, &ix, &live)) {
-		struct object_shm *o = region_object(c->base, FAMILY_SHM, ix);
+		struct object_shm *o = region_known_object(c->base, FAMILY_SHM, ix);
 		bool removed = o->mode & SEGMENT_DEST;
 
 		rc = check_existing(c, ix, rq);
@@ -229,7 +245,7 @@ int shm_stat(struct caller *c, int32_t id, bool by_index, bool any, struct shm_s
 		return -EACCES;
 	ret->id = id;
 	ret->ix = ix;
-	ret->segment = *shm_segment(c->base, ix);
+	ret->segment = *shm_known_segment(c->base, ix);
 	fence_acquire(); /* ID_P1: the copy was read before `live` is looked at again */
 	return id_at(c, ix) == id ? OUTCOME_DONE : -EIDRM;
 }
@@ -258,7 +274,7 @@ int shm_set_owner(struct caller *c, int32_t id, uint32_t uid, uint32_t gid, uint
 		rc = lock_segment(c, id, ix);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	s = shm_segment(c->base, ix);
+	s = shm_known_segment(c->base, ix);
 	self->set_uid = uid;
 	self->set_gid = gid;
 	self->set_mode = (o->mode & ~0777u) | (mode & 0777);
@@ -284,7 +300,7 @@ static uint64_t locked_bytes(const unsigned char *base, uint32_t uid)
 	uint64_t sum = 0;
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
-		const struct segment_shm *s = shm_segment(base, ix);
+		const struct segment_shm *s = shm_known_segment(base, ix);
 
 		if (load_acquire(&s->object.live) &&
 		    (s->object.mode & SEGMENT_LOCKED) && /* ID_P1/A */
@@ -310,8 +326,10 @@ int shm_set_locked(struct caller *c, int32_t id, bool locked, uint64_t limit_byt
 	rc = lock_segment(c, id, ix);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	s = shm_segment(c->base, ix);
-	if (!locked) {
+	s = shm_known_segment(c->base, ix);
+	if (shm_huge_shift(s)) {
+		; /* huge pages stay in memory anyway; Linux does nothing either */
+	} else if (!locked) {
 		store_crash(&o->mode, o->mode & ~SEGMENT_LOCKED);
 	} else if (!(o->mode & SEGMENT_LOCKED)) {
 		limit_bytes &= ~(uint64_t)(PAGE_BYTES - 1);
@@ -386,7 +404,7 @@ int shm_destroy(struct caller *c, int32_t id, uint32_t seq)
 
 	if (rc != OUTCOME_DONE)
 		return rc == -EIDRM ? OUTCOME_DONE : rc; /* somebody else did it */
-	s = shm_segment(c->base, ix);
+	s = shm_known_segment(c->base, ix);
 	if (!shm_is_doomed(c->base, s)) {
 		rc = OUTCOME_DONE;
 	} else if (is_being_attached(c, ix, o->gen) ||
@@ -418,7 +436,7 @@ int shm_purge(struct caller *c, uint32_t thread_ix)
 		return OUTCOME_DONE;
 	}
 	if (load_acquire(&s->attach_seq) && c->ops->drop_segment) /* SHM_D1/A */
-		c->ops->drop_segment(c, s->key, s->id);
+		c->ops->drop_segment(c, s);
 	return ids_forget(c, FAMILY_SHM, thread_ix, ix, pages_of(s->bytes));
 }
 

@@ -29,10 +29,31 @@ static inline struct segment_shm *shm_segment(const unsigned char *base, uint32_
 	return (struct segment_shm *)(void *)region_object(base, FAMILY_SHM, ix);
 }
 
+/* A segment that the caller has just found, whatever the region's mark says by now. */
+static inline struct segment_shm *shm_known_segment(const unsigned char *base, uint32_t ix)
+{
+	return (struct segment_shm *)(void *)region_known_object(base, FAMILY_SHM, ix);
+}
+
 /* Whole pages, in bytes. */
 static inline uint64_t shm_mapped_bytes(uint64_t bytes)
 {
 	return (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+/* Of the size of a segment's huge pages; 0: it has none. */
+static inline uint32_t shm_huge_shift(const struct segment_shm *s)
+{
+	return s->flags >> SEGMENT_HUGE_SHIFT & 63;
+}
+
+/* What a segment takes in memory when it is attached: whole pages of its kind, in bytes. */
+static inline uint64_t shm_segment_bytes(const struct segment_shm *s)
+{
+	uint32_t shift = shm_huge_shift(s);
+	uint64_t rest = (shift ? 1ull << shift : PAGE_BYTES) - 1;
+
+	return (s->bytes + rest) & ~rest;
 }
 
 struct shm_request {
@@ -42,8 +63,14 @@ struct shm_request {
 	uint32_t tid;
 	int64_t now; /* CLOCK_REALTIME seconds, as time(2) gives them */
 	bool admitted;
+	uint32_t admitted_at; /* shm_moment() when that was found out; 0: whenever */
+	uint32_t huge_shift;  /* of the huge pages' size; 0: small ones */
+	bool *ret_created;    /* set when the segment is a new one; may be null */
 };
 int shm_get(struct caller *c, const struct shm_request *rq, int32_t *ret_id);
+
+/* Changes with every creation: of two that are admitted at the same moment one has to ask again. */
+uint32_t shm_moment(const unsigned char *base);
 
 /* A segment as it was at one moment. */
 struct shm_status {
@@ -87,7 +114,7 @@ struct shm_attach {
  * wanted: permission bits. The process's attaches are begun and ended one at a time.
  */
 int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_attach *ret);
-/* The mapping is there, at this address; records of what was there before go. */
+/* The mapping is there, at this address. Records of what was there before are the caller's care. */
 void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t address, int64_t now);
 void shm_attach_failed(struct caller *c, const struct shm_attach *a);
 
@@ -100,7 +127,8 @@ struct segment_shm *shm_segment_of(const unsigned char *base, const struct attac
 
 /* The record's mapping is gone. now 0: it had been for some time, no statistics. */
 void shm_detached(struct caller *c, struct attach_shm *r, int64_t now);
-/* A segment was detached by the caller; for mappings without a record, too. */
+/* A segment was attached or detached by the caller; for mappings without a record, too. */
+void shm_note_attach(struct segment_shm *s, uint32_t pid, int64_t now);
 void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now);
 
 /* Attaches of this segment that a process slot has on record. */

@@ -23,7 +23,7 @@
  *              named and not yet taken out by who empties a dead slot: taken out, then freed.
  *              Records of the dead: freed by the burial of the process
  *    progress  wait-free but for memory
- *    tests     unit/shm-attach, unit/shm-step, conform/shm-life
+ *    tests     unit/shm-attach, crash/scenes-shm, conform/shm-life
  */
 #include "ipc/shm.h"
 
@@ -218,7 +218,7 @@ uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t
 /* ---- Attach and detach ------------------------------------------------------------------- */
 
 /* Statistics are single words, each whole; of two writers the later one counts. */
-static void note_attach(struct segment_shm *s, uint32_t pid, int64_t now)
+void shm_note_attach(struct segment_shm *s, uint32_t pid, int64_t now)
 {
 	store_relaxed(&s->atime, now); /* statistics */
 	store_relaxed(&s->lpid, pid);  /* statistics */
@@ -255,11 +255,11 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 	if (load_acquire(&o->live) != (uint32_t)id + 1) { /* ID_P1/A */
 		rc = -EIDRM;
 	} else {
-		s = shm_segment(c->base, ix);
+		s = shm_known_segment(c->base, ix);
 		ret->record = r;
 		ret->segment = s;
 		ret->id = id;
-		ret->bytes = s->bytes;
+		ret->bytes = shm_huge_shift(s) ? shm_segment_bytes(s) : s->bytes;
 		ret->byte = s->next_byte++;
 		r->segment_ix = ix;
 		r->segment_gen = o->gen;
@@ -274,14 +274,8 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 
 void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t address, int64_t now)
 {
-	struct attach_shm *r = NULL;
-
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
-		if (r != a->record && r->address == address &&
-		    load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
-			shm_detached(c, r, 0);
 	a->record->address = address;
-	note_attach(a->segment, c->pid, now);
+	shm_note_attach(a->segment, c->pid, now);
 	fetch_add(&a->segment->attach_seq, 1);         /* SHM_D1/R: before the state */
 	store_release(&a->record->state, ATTACH_LIVE); /* SHM_A1/R */
 }
@@ -325,7 +319,7 @@ int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
 
 		if (!s || load_acquire(&r->state) != ATTACH_LIVE) /* SHM_A1/A */
 			continue;
-		note_attach(s, c->pid, now);
+		shm_note_attach(s, c->pid, now);
 		b->record[k] = *r;
 		k++;
 	}

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "client/lost.h"
 #include "preload/cancel.h"
 #include "preload/symbols.h"
 
@@ -32,7 +33,7 @@ static inline long entry_return(long result)
 	if (__builtin_expect(thread_is_async_cancel, 0))
 		cancel_release();
 	if (__builtin_expect(result < 0 && result >= -4095, 0)) {
-		errno = (int)-result;
+		errno = lost_region() ? ENOTRECOVERABLE : (int)-result;
 		return -1;
 	}
 	return result;

@@ -3,7 +3,8 @@
  * Faults in copies of user memory become EFAULT: the handler looks the faulting instruction up in
  * the table of usercopy.c and goes on at its fixup, as the kernel does for its own copies. Faults
  * of the program's own are the program's: its handler runs, or the default action, raised again
- * by the same instruction, so that status and core are what they would have been.
+ * by the same instruction, so that status and core are what they would have been. Those of a region
+ * that has lost pages are lost.c's.
  */
 #include "preload/signals.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "client/lost.h"
 #include "client/usercopy.h"
 #include "preload/symbols.h"
 
@@ -37,8 +39,11 @@ static void carry_capture(void *context)
 	*mask = SIGNALS_SECTION;
 }
 
-bool fault_mend(void *context)
+bool fault_mend(int sig, const siginfo_t *info, void *context)
 {
+	/* The same instruction once more, on a page that is there. */
+	if (sig == SIGBUS && lost_mend((uintptr_t)info->si_addr))
+		return true;
 #ifdef CONTEXT_PC
 	ucontext_t *u = context;
 	uintptr_t fixup = usercopy_fixup((uintptr_t)CONTEXT_PC(u));

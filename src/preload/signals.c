@@ -271,7 +271,7 @@ static inline __attribute__((always_inline)) void handle(int sig, siginfo_t *inf
 	handler_fn *function;
 
 	/* First of all: it may have interrupted anything. */
-	if (is_fault(sig) && info->si_code > 0 && fault_mend(context))
+	if (is_fault(sig) && info->si_code > 0 && fault_mend(sig, info, context))
 		return;
 	tb = thread_self;
 	if (tb && !tb->ready)

@@ -19,7 +19,7 @@ void signals_flush(struct thread_block *tb);
 void preload_install_fault_handlers(void);
 
 /* Is this a fault of ours, now mended? Called first thing in the handler. */
-bool fault_mend(void *context);
+bool fault_mend(int sig, const siginfo_t *info, void *context);
 
 /* The signal's default action, at the instruction that raised it. */
 void fault_default(int sig, const siginfo_t *info);

@@ -145,6 +145,12 @@ public vfork
 	ret
 1:	movl	%r9d, %fs:(%r8)
 	movq	%rdx, %fs:(%r10)
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	movl	%eax, %edi
+	call	session_vfork_ended
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
 	ret
 2:	movq	%rax, %rdi
 	negq	%rdi
@@ -184,6 +190,7 @@ first_use dlmopen
 	.hidden	entry_find
 	.hidden	stubs_resolve
 	.hidden	stub_error
+	.hidden	session_vfork_ended
 	.hidden	vfork_depth
 	.hidden	thread_self
 #endif

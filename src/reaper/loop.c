@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/ident.h"
+#include "client/attach_orphans.h"
 #include "client/office.h"
 #include "client/retire.h"
 #include "client/session.h"
@@ -65,6 +66,16 @@ static void look_at_office(struct reaper *r)
 	r->in_office = tb && office_take(&tb->caller);
 }
 
+/* Not at each death: it can wait. */
+static void sweep_files(const struct reaper *r)
+{
+	int error;
+	struct thread_block *tb = session_thread(&error);
+
+	if (tb && r->in_office && r->followup >= FOLLOWUPS)
+		(void)attach_orphans_remove(tb); /* they are told of by `usysv check` */
+}
+
 int reaper_begin(struct reaper *r, const struct namespace_place *place, int region_fd,
 		 unsigned char *base)
 {
@@ -118,6 +129,7 @@ void reaper_look(struct reaper *r)
 
 	look_at_office(r);
 	session_sweep();
+	sweep_files(r);
 	r->users = retire_users(r->base);
 	r->gone = retire_done(r->region_fd, r->base);
 	/*
@@ -204,6 +216,22 @@ int reaper_retire(struct reaper *r, unsigned retire_flags)
 	if (error == 0)
 		r->gone = true;
 	return error;
+}
+
+bool reaper_resign(struct reaper *r)
+{
+	int error;
+	struct thread_block *tb = session_thread(&error);
+
+	if (!tb)
+		return true;
+	office_leave(&tb->caller);
+	r->in_office = false;
+	/* OFFICE_P1: who has entered and found the office held is counted here. */
+	r->users = retire_users(r->base);
+	if (r->users > 0 && !r->gone)
+		look_at_office(r);
+	return !r->in_office;
 }
 
 void reaper_end(struct reaper *r)

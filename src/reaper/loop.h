@@ -58,6 +58,10 @@ uint32_t reaper_settle(struct reaper *r);
 /* Removes the namespace if it may go now (see retire.h for the flags). 0, -EBUSY, -errno. */
 int reaper_retire(struct reaper *r, unsigned retire_flags);
 
+/* Gives up the office. False: it has it still, for somebody entered at the last moment who saw it
+ * held, and started no other reaper. */
+bool reaper_resign(struct reaper *r);
+
 /* Leaves office and namespace. */
 void reaper_end(struct reaper *r);
 

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/lost.h"
 #include "client/namespace.h"
 #include "client/report.h"
 #include "client/retire.h"
@@ -104,7 +105,7 @@ static void serve(struct reaper *r)
 		if (r->users > 0) {
 			last_use = seconds();
 		} else if (seconds() - last_use >= LINGER_SECONDS) {
-			if (retire(r))
+			if (retire(r) && reaper_resign(r))
 				return;
 			last_use = seconds(); /* somebody has come at the last moment */
 		}
@@ -126,6 +127,7 @@ int main(int argc, char **argv)
 	int c, fd, error;
 
 	own_signals();
+	lost_install();
 	while ((c = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'p':

@@ -52,3 +52,35 @@ grep -q 'process slot 3' "$work/out" || fail "the damage is not told: $(cat "$wo
 grep -q 'inconsistenc' "$work/out" || fail "the sum is missing: $(cat "$work/out")"
 status 2 "$usysv" check -n spoilt --repair
 status 0 "$usysv" rm spoilt
+
+# Files of segments that are gone: told of, removed by --repair and by a reaper. Those of segments
+# that are there stay.
+status 0 "$usysv" run -n files -- "$user" segment
+id=$(cat "$work/out")
+file=$(echo "$root"/files/shm-*/SYSV00000000-"$id")
+[ -e "$file" ] || fail "the segment has no file $file"
+at=$(dirname "$file")
+status 0 "$usysv" check -n files
+for name in SYSV00000000-$((id + 98304)) SYSV00000001-"$id" gone-SYSV00000000-7; do
+	echo left >"$at/$name"
+done
+status 2 "$usysv" check -n files
+[ "$(grep -c 'is of no segment' "$work/out")" -eq 3 ] || fail "check says: $(cat "$work/out")"
+status 0 "$usysv" check -n files --repair
+grep -q '3 files of segments that are gone' "$work/out" || fail "--repair says: $(cat "$work/out")"
+[ "$(ls "$at")" = "$(basename "$file")" ] || fail "left: $(ls "$at")"
+: >"$work/busy"
+"$usysv" run -n files -- sh -c 'while [ -e "$1" ]; do sleep 0.1; done' sh "$work/busy" &
+busy=$!
+started $busy
+echo left >"$at/SYSV00000000-$((id + 98304))"
+until_true 20 [ ! -e "$at/SYSV00000000-$((id + 98304))" ]
+[ -e "$file" ] || fail 'the reaper has removed the file of a segment'
+rm "$work/busy"
+wait $busy
+
+# What is left under the name of a new segment is none of its contents.
+status 0 "$usysv" run -n files -- sh -c 'cp "$2" "${2%-*}-$((${2##*-} + 1))" && exec "$1" segment' \
+	sh "$user" "$file"
+[ "$(cat "$work/out")" = $((id + 1)) ] || fail "the next id is not $((id + 1)): $(cat "$work/out")"
+status 0 "$usysv" rm files

@@ -7,15 +7,28 @@
  *                    standard input
  *   user sleep ID    says "asleep", takes what is not there, says how that ended
  *   user get KEY     says the id of an existing set, or the error
+ *   user segment     makes a segment, which must be empty, writes into it, says its id and leaves it
+ *   user room BYTES  two processes make segments of that size at the same moments, again and again:
+ *                    there is room for one of them, which is then used
  *   user limits      says semmsl, semmns, semopm and semmni
  */
 #include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#define SEGMENT_BYTES 8192
+#define ROUNDS        60
 
 union semun_arg {
 	int val;
@@ -83,6 +96,92 @@ static int get(const char *key)
 	return 0;
 }
 
+static int segment(void)
+{
+	static const char empty[SEGMENT_BYTES];
+	int id = shmget(IPC_PRIVATE, sizeof(empty), 0600);
+	char *p = id < 0 ? (char *)-1 : shmat(id, NULL, 0);
+
+	if (p == (char *)-1)
+		return say_error();
+	if (memcmp(p, empty, sizeof(empty)) != 0)
+		return 3;
+	memset(p, 'x', sizeof(empty));
+	printf("%d\n", id);
+	return 0;
+}
+
+struct race {
+	atomic_int here[2], made[2];
+};
+
+/* Arrives at a round, and goes on when the other one has. */
+static void meet(struct race *r, int me, int round)
+{
+	atomic_store(&r->here[me], round);
+	while (atomic_load(&r->here[!me]) < round)
+		sched_yield();
+}
+
+static int race(struct race *r, int me, size_t bytes)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		int id;
+		char *p;
+
+		meet(r, me, 3 * round + 1);
+		id = shmget(IPC_PRIVATE, bytes, 0600);
+		if (id < 0 && errno != ENOMEM)
+			return 4;
+		atomic_store(&r->made[me], id >= 0);
+		meet(r, me, 3 * round + 2);
+		if (id >= 0 && atomic_load(&r->made[!me]))
+			return 5; /* both: they do not fit */
+		if (id < 0 && !atomic_load(&r->made[!me]))
+			return 6; /* neither: there was room for one */
+		if (id >= 0) {
+			p = shmat(id, NULL, 0);
+			if (p == (char *)-1)
+				return 7;
+			if (round % 16 == 0)
+				memset(p, 'x', bytes);
+			if (shmdt(p) < 0 || shmctl(id, IPC_RMID, NULL) < 0)
+				return 8;
+		}
+		meet(r, me, 3 * round + 3);
+	}
+	return 0;
+}
+
+static int room(size_t bytes)
+{
+	struct race *r =
+		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t kid[2];
+	int worst = 0;
+
+	if (r == MAP_FAILED)
+		return 2;
+	for (int me = 0; me < 2; me++) {
+		kid[me] = fork();
+		if (kid[me] == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(race(r, me, bytes));
+		}
+	}
+	for (int k = 0; k < 2; k++) {
+		int status;
+		pid_t pid = wait(&status);
+
+		if (pid > 0 && status != 0 && worst == 0) {
+			fprintf(stderr, "status %#x\n", (unsigned)status);
+			worst = WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+			kill(kid[pid == kid[0]], SIGKILL); /* it waits for this one */
+		}
+	}
+	return worst;
+}
+
 static int limits(void)
 {
 	struct seminfo info;
@@ -104,8 +203,12 @@ int main(int argc, char **argv)
 		return sleep_on(argv[2]);
 	if (strcmp(what, "get") == 0 && argc > 2)
 		return get(argv[2]);
+	if (strcmp(what, "room") == 0 && argc > 2)
+		return room(strtoul(argv[2], NULL, 0));
+	if (strcmp(what, "segment") == 0)
+		return segment();
 	if (strcmp(what, "limits") == 0)
 		return limits();
-	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | limits\n");
+	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | limits\n");
 	return 2;
 }

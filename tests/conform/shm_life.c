@@ -74,6 +74,21 @@ static void pieces_count(void **state)
 	CHECK_ERR(shmdt(p), EINVAL);
 }
 
+static void pieces_that_are_alike_again(void **state)
+{
+	int id = shm_new(3 * PAGE);
+	char *p = shm_at(id, NULL, 0);
+
+	(void)state;
+	CHECK_OK(mprotect(p + PAGE, PAGE, PROT_READ));
+	CHECK_INT(shm_nattch(id), 3);
+	CHECK_OK(mprotect(p + PAGE, PAGE, PROT_READ | PROT_WRITE));
+	compat_skip("shm-nattch");
+	CHECK_INT(shm_nattch(id), 3);
+	CHECK_OK(shmdt(p));
+	CHECK_INT(shm_nattch(id), 0);
+}
+
 /* ---- fork ---- */
 
 static void fork_doubles(void **state)
@@ -578,6 +593,7 @@ int main(int argc, char **argv)
 		TEST(each_attach_counts),
 		TEST(many_segments),
 		TEST(pieces_count),
+		TEST(pieces_that_are_alike_again),
 		TEST(fork_doubles),
 		TEST(fork_sets_atime_and_lpid_of_the_parent),
 		TEST(grandchildren_count),

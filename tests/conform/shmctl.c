@@ -315,6 +315,38 @@ static void detach_sets_dtime_and_lpid(void **state)
 	CHECK_INT(ds.shm_lpid, getpid());
 }
 
+static void remap_detaches_what_was_there(void **state)
+{
+	int whole = shm_new(PAGE), part = shm_new(3 * PAGE), other = shm_new(4 * PAGE);
+	char *at = free_range(8);
+	struct shmid_ds was, ds;
+	pid_t kid;
+
+	(void)state;
+	(void)shm_at(whole, at + PAGE, 0);
+	(void)shm_at(part, at + 3 * PAGE, SHM_RDONLY);
+	IN_CHILD (kid)
+		CHECK_OK(shmdt(at + PAGE));
+	child_ok(kid);
+	was = shm_stat(part);
+	pass_second(was.shm_atime);
+	CHECK(shm_at(other, at, SHM_REMAP) == at);
+	ds = shm_stat(whole);
+	CHECK(ds.shm_dtime > was.shm_atime);
+	CHECK_INT(ds.shm_lpid, getpid());
+	CHECK_INT(ds.shm_nattch, 0);
+	ds = shm_stat(part);
+	CHECK(ds.shm_dtime > was.shm_atime);
+	/* what is left of it is a new piece */
+	CHECK(ds.shm_atime > was.shm_atime);
+	CHECK_INT(ds.shm_nattch, 1);
+	CHECK_INT(shm_stat(other).shm_dtime, 0);
+	CHECK_OK(shmdt(at));
+	CHECK_ERR(shmdt(at + PAGE), EINVAL);
+	CHECK_OK(shmdt(at + 3 * PAGE));
+	CHECK_INT(shm_nattch(part), 0);
+}
+
 static void failed_calls_set_nothing(void **state)
 {
 	int id = shm_new(PAGE);
@@ -372,6 +404,16 @@ static void limit_shmmax_is_einval(void **state)
 	CHECK_OK(shmdt(shm_at(id, NULL, 0)));
 }
 
+static void limit_shmmax_of_everything(void **state)
+{
+	(void)state;
+	set_limit("/proc/sys/kernel/shmmax", "18446744073709551615");
+	/* as many bytes are no whole pages */
+	CHECK_ERR(shmget(IPC_PRIVATE, SIZE_MAX, 0600 | SHM_NORESERVE), ENOSPC);
+	CHECK_ERR(shmget(IPC_PRIVATE, SIZE_MAX - PAGE + 2, 0600 | SHM_NORESERVE), ENOSPC);
+	CHECK_ERR(shmget(IPC_PRIVATE, 0, 0600 | SHM_NORESERVE), EINVAL);
+}
+
 static void limit_shmall_is_enospc(void **state)
 {
 	int id = shm_new(3 * PAGE);
@@ -402,10 +444,12 @@ int main(int argc, char **argv)
 		TEST(lock_needs_owner_and_limit),
 		TEST(attach_sets_atime_and_lpid),
 		TEST(detach_sets_dtime_and_lpid),
+		TEST(remap_detaches_what_was_there),
 		TEST(failed_calls_set_nothing),
 		TEST(munmap_sets_dtime),
 		TEST(limit_shmmni_is_enospc),
 		TEST(limit_shmmax_is_einval),
+		TEST(limit_shmmax_of_everything),
 		TEST(limit_shmall_is_enospc),
 	};
 

@@ -5,11 +5,15 @@
  * lacking; what is left afterwards is nothing, or a namespace that is consistent, holds no object
  * and in which the next program works.
  *
+ * With --early the calls count that come before main(), too: of the loader, of the library's
+ * constructor, of a constructor that makes the program's first call. A program that the loader cannot
+ * start, or starts without the library, has had bad luck.
+ *
  * The library makes its system calls itself, so they are caught in the kernel: a seccomp filter hands
  * the kind in question to this process, which lets it through or answers with an error. The filter
  * reaches all descendants, the reaper too; that the last of them is gone ends the run.
  *
- *	faults USYSV PRELOAD FAULTS-USER [SYSTEM-CALL...]
+ *	faults USYSV PRELOAD FAULTS-USER [--early] [SYSTEM-CALL...]
  */
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +23,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -36,42 +42,51 @@
 
 #include "fuzz/faults.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #define RUN_LIMIT_S 60
 #define CALLS_MOST  400
 
 static const struct kind {
 	const char *name;
 	int nr, error;
+	int missing; /* a system call that fails with EINVAL always, as in an older kernel; 0: none */
 } kinds[] = {
-	{"mmap", SYS_mmap, ENOMEM},
-	{"mremap", SYS_mremap, ENOMEM},
-	{"mprotect", SYS_mprotect, ENOMEM},
-	{"munlock", SYS_munlock, ENOMEM},
-	{"madvise", SYS_madvise, ENOMEM},
-	{"openat", SYS_openat, EMFILE},
-	{"fcntl", SYS_fcntl, ENOLCK},
-	{"ftruncate", SYS_ftruncate, ENOSPC},
-	{"fallocate", SYS_fallocate, ENOSPC},
-	{"fstatfs", SYS_fstatfs, ENOMEM},
-	{"fchmod", SYS_fchmod, EPERM},
-	{"linkat", SYS_linkat, ENOSPC},
-	{"mkdirat", SYS_mkdirat, ENOSPC},
-	{"statx", SYS_statx, ENOMEM},
-	{"newfstatat", SYS_newfstatat, ENOMEM},
-	{"fstat", SYS_fstat, ENOMEM},
-	{"pread64", SYS_pread64, EIO},
-	{"read", SYS_read, EIO},
-	{"prlimit64", SYS_prlimit64, EPERM},
-	{"futex", SYS_futex, ENOMEM},
-	{"clone", SYS_clone, EAGAIN},
-	{"execve", SYS_execve, ENOMEM},
-	{"getrandom", SYS_getrandom, ENOSYS},
-	{"get_robust_list", SYS_get_robust_list, EPERM},
-	{"sched_getaffinity", SYS_sched_getaffinity, ENOSYS},
-	{"process_vm_readv", SYS_process_vm_readv, ENOSYS},
+	{"mmap", SYS_mmap, ENOMEM, 0},
+	{"mremap", SYS_mremap, ENOMEM, 0},
+	{"mprotect", SYS_mprotect, ENOMEM, 0},
+	{"munlock", SYS_munlock, ENOMEM, 0},
+	{"madvise", SYS_madvise, ENOMEM, 0},
+	{"openat", SYS_openat, EMFILE, 0},
+	{"fcntl", SYS_fcntl, ENOLCK, 0},
+	{"ftruncate", SYS_ftruncate, ENOSPC, 0},
+	{"fstatfs", SYS_fstatfs, ENOMEM, 0},
+	{"fchmod", SYS_fchmod, EPERM, 0},
+	{"linkat", SYS_linkat, ENOSPC, 0},
+	{"mkdirat", SYS_mkdirat, ENOSPC, 0},
+	{"statx", SYS_statx, ENOMEM, 0},
+	{"newfstatat", SYS_newfstatat, ENOMEM, 0},
+	{"fstat", SYS_fstat, ENOMEM, 0},
+	{"pread64", SYS_pread64, EIO, 0},
+	{"read", SYS_read, EIO, 0},
+	{"prlimit64", SYS_prlimit64, EPERM, 0},
+	{"futex", SYS_futex, ENOMEM, 0},
+	{"clone", SYS_clone, EAGAIN, 0},
+	{"execve", SYS_execve, ENOMEM, 0},
+	{"get_robust_list", SYS_get_robust_list, EPERM, 0},
+	{"sched_getaffinity", SYS_sched_getaffinity, ENOSYS, 0},
+	/* instead of madvise() with MADV_POPULATE_WRITE; no such page, or no such call */
+	{"process_vm_readv", SYS_process_vm_readv, EFAULT, SYS_madvise},
+	{"process_vm_readv-nosys", SYS_process_vm_readv, ENOSYS, SYS_madvise},
+	{"clone3", SYS_clone3, EAGAIN, 0},
+	{"memfd_create", SYS_memfd_create, EMFILE, 0},
+	{"unlinkat", SYS_unlinkat, EPERM, 0},
 };
 
 static const char *usysv, *preload, *program;
+static bool is_early;
 static char base[] = "/dev/shm/usysv-faults-XXXXXX";
 static char said[4096];
 
@@ -85,11 +100,13 @@ static int64_t now_ms(void)
 
 /* ---- The filter ---------------------------------------------------------------------------- */
 
-static int install(int nr)
+static int install(const struct kind *k)
 {
+	uint32_t also = (uint32_t)(k->missing ? k->missing : k->nr);
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)nr, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)k->nr, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, also, 2, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FAULTS_MARK, 1, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
@@ -141,14 +158,20 @@ _Noreturn static void run_program(const struct kind *k, const char *mode, int so
 	setenv("LD_PRELOAD", preload, 1);
 	unsetenv("USYSV_NAMESPACE");
 	unsetenv("USYSV_REGION");
+	/* What the library does not reach meets no objects of others. */
+	if (is_early && k) {
+		(void)unshare(CLONE_NEWIPC);
+		setenv("FAULTS_EARLY", "1", 1);
+	}
 	dup2(output, 1);
 	dup2(output, 2);
 	if (k) {
-		fd = install(k->nr);
+		fd = install(k);
 		if (fd < 0 || pass(socket, fd) < 0)
 			_exit(77);
-		syscall(SYS_close, fd);
-		syscall(SYS_close, socket);
+		/* They are closed by the next image: close() may be the kind. */
+		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+		(void)fcntl(socket, F_SETFD, FD_CLOEXEC);
 	}
 	execl(program, program, mode, (char *)NULL);
 	_exit(126);
@@ -172,6 +195,12 @@ static void answer(int listener, const struct kind *k, int n, bool *inside, int 
 	to.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	if (from.call.data.nr == FAULTS_MARK && from.call.data.args[0] == FAULTS_MARK_WHICH) {
 		*inside = from.call.data.args[1] == FAULTS_BEGIN;
+	} else if (k->missing && from.call.data.nr == k->missing) {
+		/* Of madvise() only what an older kernel does not know. */
+		if (*inside && from.call.data.args[2] == MADV_POPULATE_WRITE) {
+			to.answer.flags = 0;
+			to.answer.error = -EINVAL;
+		}
 	} else if (from.call.data.nr == k->nr && *inside && ++*count == n) {
 		to.answer.flags = 0;
 		to.answer.error = -k->error;
@@ -197,7 +226,7 @@ static int run(const struct kind *k, int n, const char *mode, int *ret_count)
 {
 	int sockets[2], output[2], listener = -1, status = -1;
 	int64_t end = now_ms() + RUN_LIMIT_S * 1000;
-	bool inside = false, ended = false, gone = false;
+	bool inside = is_early, ended = false, gone = false;
 	pid_t pid;
 
 	*ret_count = 0;
@@ -309,10 +338,18 @@ static void check_left(const struct kind *k, int n)
 		complain(k, n, "files are left");
 }
 
+/* Did the program not start, or not on usysv? That is the loader's word. */
+static bool is_bad_luck(int status)
+{
+	return is_early &&
+	       ((WIFEXITED(status) && WEXITSTATUS(status) >= 126) ||
+		strstr(said, "cannot be preloaded") || strstr(said, "error while loading"));
+}
+
 /* Returns the number of calls of this kind. */
 static int try_kind(const struct kind *k)
 {
-	int n = 1, count = 0, stayed_out = 0;
+	int n = 1, count = 0, stayed_out = 0, unlucky = 0;
 
 	for (; n <= CALLS_MOST; n++) {
 		int status = run(k, n, "ANY", &count);
@@ -321,6 +358,8 @@ static int try_kind(const struct kind *k)
 			return -1;
 		if (status == -1)
 			complain(k, n, "the run does not end");
+		else if (is_bad_luck(status))
+			unlucky++;
 		else if (WIFSIGNALED(status))
 			complain(k, n, strsignal(WTERMSIG(status)));
 		else if (WEXITSTATUS(status) == FAULTS_STAYED_OUT)
@@ -334,7 +373,10 @@ static int try_kind(const struct kind *k)
 		if (count < n)
 			break;
 	}
-	printf("%-18s %3d calls, %d of them needed to enter\n", k->name, n - 1, stayed_out);
+	printf("%-22s %3d calls, %d of them needed to enter", k->name, n - 1, stayed_out);
+	if (unlucky)
+		printf(", %d by the loader", unlucky);
+	printf("\n");
 	fflush(stdout);
 	return n - 1;
 }
@@ -364,10 +406,14 @@ static bool is_wanted(const char *name, char **names)
 
 int main(int argc, char **argv)
 {
-	int done = 0;
+	int done = 0, first = 4;
 
 	if (argc < 4)
 		return 2;
+	if (argc > 4 && strcmp(argv[4], "--early") == 0) {
+		is_early = true;
+		first++;
+	}
 	usysv = argv[1];
 	preload = argv[2];
 	program = argv[3];
@@ -377,7 +423,7 @@ int main(int argc, char **argv)
 	}
 	atexit(clear_up);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!is_wanted(kinds[i].name, argv + 4))
+		if (!is_wanted(kinds[i].name, argv + first))
 			continue;
 		if (try_kind(&kinds[i]) < 0) {
 			printf("SKIP: seccomp cannot hand system calls over here\n");

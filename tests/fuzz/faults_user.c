@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
- * The program whose system calls fail (faults.c): all families of System V IPC, a child, an exit with
- * SEM_UNDO. Between the two marks any call may fail, with an error of this kind of failure; after
+ * The program whose system calls fail (faults.c): all families of System V IPC, a child, a thread
+ * for which a sleep ends, a view of /proc, an exit with SEM_UNDO; with FAULTS_EARLY also a call in a
+ * constructor. Between the two marks any call may fail, with an error of this kind of failure; after
  * the second everything works again, unless the process could not enter the namespace at all:
  * that stays as it is. All objects are removed at the end.
  *
  *	faults-user NEVER | faults-user ANY
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,7 @@
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "fuzz/faults.h"
@@ -83,6 +87,46 @@ static void in_child(int set, int queue, int segment)
 /* Ids, -1 for what could not be made. */
 static int set = -1, queue = -1, segment = -1;
 
+static void *wake(void *unused)
+{
+	struct sembuf up = {2, 1, 0};
+
+	/* Not before there is a sleeper, unless that takes too long. */
+	for (int n = 0; n < 500 && semctl(set, 2, GETNCNT) == 0; n++)
+		usleep(100);
+	DID(semop(set, &up, 1));
+	return unused;
+}
+
+/* A sleep that a thread ends, or nobody: then in a while by itself. */
+static void sleep_for_thread(void)
+{
+	struct sembuf down = {2, -1, 0};
+	struct timespec limit = {0, 100000000};
+	pthread_t t;
+	bool started;
+
+	errno = pthread_create(&t, NULL, wake, NULL);
+	started = errno == 0;
+	if (!started)
+		did(-1, "pthread_create");
+	if (semtimedop(set, &down, 1, &limit) < 0 && errno != EAGAIN)
+		did(-1, "semtimedop");
+	if (started)
+		(void)pthread_join(t, NULL);
+}
+
+static void look_at_view(void)
+{
+	char text[4096];
+	int fd = (int)DID(open("/proc/sysvipc/sem", O_RDONLY | O_CLOEXEC));
+
+	if (fd < 0)
+		return;
+	(void)DID(read(fd, text, sizeof(text)));
+	(void)close(fd);
+}
+
 static void use(void)
 {
 	struct sembuf up = {0, 2, 0}, down = {0, -2, IPC_NOWAIT}, undone = {1, 1, SEM_UNDO};
@@ -107,6 +151,9 @@ static void use(void)
 		DID(semctl(set, 0, SETVAL, 0));
 	if (set >= 0)
 		DID(semop(set, &undone, 1));
+	if (set >= 0)
+		sleep_for_thread();
+	look_at_view();
 	if (queue >= 0 && DID(msgsnd(queue, &m, sizeof(m.text), IPC_NOWAIT)) == 0)
 		DID(msgrcv(queue, &m, sizeof(m.text), 0, IPC_NOWAIT));
 	if (segment >= 0) {
@@ -133,6 +180,19 @@ static void use(void)
 		queue = -1;
 	if (segment >= 0 && DID(shmctl(segment, IPC_RMID, NULL)) == 0)
 		segment = -1;
+}
+
+__attribute__((constructor)) static void early(void)
+{
+	int id;
+
+	if (!getenv("FAULTS_EARLY"))
+		return;
+	may_fail = true;
+	id = (int)DID(semget(IPC_PRIVATE, 1, IPC_CREAT | 0600));
+	/* Else it is this test's own leak. */
+	while (id >= 0 && DID(semctl(id, 0, IPC_RMID)) < 0)
+		;
 }
 
 int main(int argc, char **argv)

@@ -128,9 +128,9 @@ static int copy_out(struct caller *c, void *to, const void *from, size_t n)
 	return 0;
 }
 
-static void drop_segment(struct caller *c, int32_t key, int32_t id)
+static void drop_segment(struct caller *c, const struct segment_shm *s)
 {
-	(void)c, (void)key, (void)id;
+	(void)c, (void)s;
 }
 
 const struct caller_ops hostile_ops = {

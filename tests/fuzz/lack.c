@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OBJECTS_MOST 20000
+#define OBJECTS_MOST  20000
+#define SEGMENT_BYTES 65536u
 
 struct message {
 	long type;
@@ -39,25 +41,33 @@ _Noreturn static void wrong(const char *call)
 	exit(1);
 }
 
-/* 0 it worked; else the errno, which must be one of a lack. */
+/* What happens to the descriptors between any two calls: those from here on are closed; -1: none. */
+static int closes_from = -1;
+
+static void between_calls(void)
+{
+	if (closes_from < 0)
+		return;
+	if (close_range((unsigned)closes_from, ~0u, 0) < 0)
+		wrong("close_range");
+	if (closes_from == 0 && (open("/dev/null", O_RDWR) != 0 || dup(0) != 1 || dup(0) != 2))
+		exit(1);
+}
+
+/* 0 it worked; else the errno, which must be one of a lack: such as Linux has for these calls. */
 static int outcome(long result, const char *call)
 {
-	if (result != -1)
-		return 0;
-	switch (errno) {
-	case EAGAIN:
-	case EFBIG:
-	case EMFILE:
-	case ENFILE:
-	case ENOLCK:
-	case ENOMEM:
-	case ENOSPC:
-		return errno;
-	default:
+	int error = result == -1 ? errno : 0;
+
+	if (error && error != ENOMEM && error != ENOSPC)
 		wrong(call);
-	}
+	between_calls();
+	return error;
 }
 #define OUTCOME(call) outcome((long)(call), #call)
+
+/* Is attached memory written to? */
+static bool touches = true;
 
 /* All calls once, on objects of their own; how many failed. */
 static int use(void)
@@ -73,9 +83,11 @@ static int use(void)
 	failed += OUTCOME(semctl(set, 0, IPC_RMID)) != 0;
 	queue = msgget(IPC_PRIVATE, 0600);
 	if (!OUTCOME(queue)) {
-		if (!OUTCOME(msgsnd(queue, &m, sizeof(m.text), IPC_NOWAIT)) &&
-		    msgrcv(queue, &m, sizeof(m.text), 0, IPC_NOWAIT) != sizeof(m.text))
-			wrong("msgrcv");
+		if (!OUTCOME(msgsnd(queue, &m, sizeof(m.text), IPC_NOWAIT))) {
+			if (msgrcv(queue, &m, sizeof(m.text), 0, IPC_NOWAIT) != sizeof(m.text))
+				wrong("msgrcv");
+			between_calls();
+		}
 		failed += OUTCOME(msgctl(queue, IPC_RMID, NULL)) != 0;
 	} else {
 		failed++;
@@ -84,9 +96,11 @@ static int use(void)
 	if (!OUTCOME(segment)) {
 		at = shmat(segment, NULL, 0);
 		if (!OUTCOME((long)at)) {
-			memset(at, 7, 8192);
+			if (touches)
+				memset(at, 7, 8192);
 			if (shmdt(at) < 0)
 				wrong("shmdt");
+			between_calls();
 		} else {
 			failed++;
 		}
@@ -162,46 +176,146 @@ static void without_descriptors(bool first)
 		use_well("after");
 }
 
-static void close_all(unsigned from)
+/* Between any two calls, in a child too. */
+static void close_all(int from)
 {
-	for (int k = 0; k < 4; k++) {
-		if (close_range(from, ~0u, 0) < 0)
-			exit(1);
-		if (from == 0 && (open("/dev/null", O_RDWR) != 0 || dup(0) != 1))
-			exit(1);
+	int status;
+
+	closes_from = from;
+	between_calls();
+	for (int k = 0; k < 4; k++)
 		use_well("descriptors closed");
+	if (fork() == 0) {
+		use_well("descriptors closed in a child");
+		exit(0);
+	}
+	if (wait(&status) < 0 || status != 0)
+		exit(1);
+	use_well("descriptors closed after a child");
+}
+
+static volatile bool closing;
+
+static void *closer(void *unused)
+{
+	(void)unused;
+	while (closing)
+		(void)close_range(3, ~0u, 0);
+	return NULL;
+}
+
+/* At any time: another thread closes all descriptors, over and over. */
+static void close_in_thread(void)
+{
+	pthread_t t;
+
+	closing = true;
+	if (pthread_create(&t, NULL, closer, NULL) != 0)
+		exit(1);
+	for (int k = 0; k < 300; k++)
+		use_well("descriptors being closed");
+	closing = false;
+	(void)pthread_join(t, NULL);
+}
+
+/* An object that holds something that must not get lost. */
+struct kept {
+	enum { SET, QUEUE, SEGMENT } kind;
+	int id;
+	unsigned messages;
+	unsigned char *at;
+};
+
+/* One more object with contents that tell its number; 0, or the lack. */
+static int keep(struct kept *o, int n, bool with_segments)
+{
+	struct message m = {n + 1, "text"};
+	struct sembuf up = {199, (short)(n % 1000 + 1), 0};
+	void *at;
+
+	*o = (struct kept){.kind = n % (with_segments ? 3 : 2)};
+	switch (o->kind) {
+	case SET:
+		o->id = semget(IPC_PRIVATE, 200, 0600);
+		return OUTCOME(o->id) ?: OUTCOME(semop(o->id, &up, 1));
+	case QUEUE:
+		o->id = msgget(IPC_PRIVATE, 0600);
+		if (OUTCOME(o->id))
+			return errno;
+		for (; o->messages < 10; o->messages++)
+			if (OUTCOME(msgsnd(o->id, &m, sizeof(m.text), IPC_NOWAIT)))
+				return errno;
+		return 0;
+	default:
+		o->id = shmget(IPC_PRIVATE, SEGMENT_BYTES, 0600);
+		if (OUTCOME(o->id))
+			return errno;
+		at = shmat(o->id, NULL, 0);
+		if (OUTCOME((long)at))
+			return errno;
+		o->at = at;
+		memset(o->at, n % 255 + 1, SEGMENT_BYTES);
+		return 0;
 	}
 }
 
-/* Objects until there is no more room: an error, never a signal. Then they go, and it works. */
-static void until_full(void)
+static void look_and_remove(const struct kept *o, int n)
 {
-	static int id[OBJECTS_MOST];
-	struct message m = {1, "text"};
-	int n = 0, error = 0, one;
+	struct message m;
+
+	if (o->id < 0)
+		return;
+	switch (o->kind) {
+	case SET:
+		/* The last of them may lack what semop() would have added. */
+		if (semctl(o->id, 199, GETVAL) != n % 1000 + 1 && semctl(o->id, 199, GETVAL) != 0)
+			wrong("a semaphore");
+		if (semctl(o->id, 0, IPC_RMID) < 0)
+			wrong("removal");
+		break;
+	case QUEUE:
+		for (unsigned k = 0; k < o->messages; k++)
+			if (msgrcv(o->id, &m, sizeof(m.text), n + 1, IPC_NOWAIT) !=
+				    sizeof(m.text) ||
+			    strcmp(m.text, "text") != 0)
+				wrong("a message");
+		if (msgctl(o->id, IPC_RMID, NULL) < 0)
+			wrong("removal");
+		break;
+	default:
+		for (unsigned k = 0; o->at && k < SEGMENT_BYTES; k++)
+			if (o->at[k] != n % 255 + 1)
+				wrong("a segment's contents");
+		if ((o->at && shmdt(o->at) < 0) || shmctl(o->id, IPC_RMID, NULL) < 0)
+			wrong("removal");
+	}
+}
+
+/* Objects until there is no more room: an error, never a signal. What is there stays what it is.
+ * Then they go, and it works. */
+static void until_full(bool with_segments)
+{
+	static struct kept kept[OBJECTS_MOST];
+	int n = 0, error = 0;
 
 	stage = "filling up";
 	while (n < OBJECTS_MOST && !error) {
-		id[n] = n % 2 ? semget(IPC_PRIVATE, 200, 0600) : msgget(IPC_PRIVATE, 0600);
-		error = OUTCOME(id[n]);
-		if (error)
-			break;
-		one = id[n++];
-		for (int k = 0; k < 10 && n % 2 && !error; k++)
-			error = OUTCOME(msgsnd(one, &m, sizeof(m.text), IPC_NOWAIT));
+		error = keep(&kept[n], n, with_segments);
+		n++;
 	}
 	if (!error) {
 		fprintf(stderr, "lack: it is never full\n");
 		exit(1);
 	}
+	/* What a segment may still grow to is asked for at its making only: here not at all. */
+	touches = false;
+	stage = "full";
 	for (int k = 0; k < 50; k++)
 		(void)use();
 	while (n-- > 0)
-		if ((n % 2 ? semctl(id[n], 0, IPC_RMID) : msgctl(id[n], IPC_RMID, NULL)) < 0)
-			wrong("removal");
-	stage = "emptied";
-	if (semget(IPC_PRIVATE, 2, 0600) < 0 || msgget(IPC_PRIVATE, 0600) < 0)
-		wrong("a new object");
+		look_and_remove(&kept[n], n);
+	touches = true;
+	use_well("emptied");
 }
 
 int main(int argc, char **argv)
@@ -223,7 +337,11 @@ int main(int argc, char **argv)
 	else if (strcmp(which, "closefrom-0") == 0)
 		close_all(0);
 	else if (strcmp(which, "full") == 0)
-		until_full();
+		until_full(false);
+	else if (strcmp(which, "full-shm") == 0)
+		until_full(true);
+	else if (strcmp(which, "closefrom-thread") == 0)
+		close_in_thread();
 	else
 		return 2;
 	return 0;

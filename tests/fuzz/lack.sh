@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../cli/lib.sh"
 
 for which in well nofile-first nofile-between as-first as-between fsize-first fsize-between \
-	nproc-first nproc-between closefrom-3 closefrom-0; do
+	nproc-first nproc-between closefrom-3 closefrom-0 closefrom-thread; do
 	status 0 "$usysv" run --check -- "$user" $which
 	nothing_left || fail "$which: something is left in $root"
 done
@@ -19,9 +19,11 @@ for size in 1m 2m 8m; do
 	# As root the mount is allowed as it is; as a user, in a namespace of users too.
 	for options in -m -rm; do
 		unshare $options true 2>/dev/null || continue
-		status 0 unshare $options -- sh -c 'mount -t tmpfs -o size="$1",mode=700 none "$2" &&
-			USYSV_DIR=$2 exec "$3" run --check -- "$4" full' \
-			sh $size "$work/small" "$usysv" "$user"
+		for which in full full-shm; do
+			status 0 unshare $options -- sh -c 'mount -t tmpfs -o size="$1",mode=700 none "$2" &&
+				USYSV_DIR=$2 exec "$3" run --check -- "$4" "$5"' \
+				sh $size "$work/small" "$usysv" "$user" $which
+		done
 		break
 	done
 done

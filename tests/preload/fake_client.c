@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "client/lost.h"
 #include "client/calls.h"
 #include "client/session.h"
 #include "client/thread.h"
@@ -122,6 +123,21 @@ const char *session_region_env(void)
 bool session_has_attaches(void)
 {
 	return false;
+}
+
+/* Its region is never lost. */
+
+uint32_t lost_word;
+
+bool lost_mend(uintptr_t address)
+{
+	(void)address;
+	return false;
+}
+
+void session_vfork_ended(pid_t child)
+{
+	(void)child;
 }
 
 /* A client without views: the kernel's files stay. */

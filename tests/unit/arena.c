@@ -471,6 +471,60 @@ static void test_references_that_name_nothing(void **state)
 	give(a, ref);
 }
 
+static struct chunk_shm *damaged;
+
+static void repair_and_damage(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
+{
+	repair_lock(c, dead_ix, lock_off);
+	damaged->span = 0;
+}
+
+/* What a look under the lock shows to be no span any more keeps its pages. */
+static void test_nothing_is_punched_unseen(void **state)
+{
+	struct engine *e = *state;
+	struct actor *d = engine_join(e), *a = engine_join_thread(d);
+	uint32_t ref = take_away(a, ARENA_GENERAL, 2 * CHUNK_BYTES);
+	unsigned char *memory = region_block(e->base, ref, 2 * CHUNK_BYTES);
+
+	memory[CHUNK_BYTES] = 7;
+	damaged = chunk_of(a, ARENA_GENERAL, chunk_ix(ref, ARENA_GENERAL));
+	seize(d, region_off(e->base, &arena_of(d, ARENA_GENERAL)->lock));
+	engine_kill_thread(d);
+	e->on_repair = repair_and_damage;
+	give(a, ref); /* forgotten */
+	e->on_repair = NULL;
+	EXPECT_INT(memory[CHUNK_BYTES], 7);
+	EXPECT_INT(damaged->class_ix, ARENA_CLASS_SPAN);
+	damaged->span = 2;
+	give(a, ref);
+	EXPECT_INT(memory[CHUNK_BYTES], 0);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(engine_blocks(e), 0);
+}
+
+/* A span without length hides nothing of what is behind it from the repair of the arena. */
+static void test_span_without_length(void **state)
+{
+	struct engine *e = *state;
+	struct actor *d = engine_join(e), *a = engine_join_thread(d);
+	uint32_t ref = take_away(a, ARENA_GENERAL, CHUNK_BYTES), far;
+	uint32_t ix = chunk_ix(ref, ARENA_GENERAL);
+
+	far = take_away(a, ARENA_GENERAL, 3 * CHUNK_BYTES); /* so that those chunks exist */
+	give(a, far);
+	seize(d, region_off(e->base, &arena_of(d, ARENA_GENERAL)->lock));
+	chunk_of(d, ARENA_GENERAL, ix)->span = 0;
+	chunk_of(d, ARENA_GENERAL, ix + 2)->class_ix = ARENA_CLASS_INSIDE;
+	engine_kill_thread(d);
+	rlock_recover(&a->c, d->c.thread_ix, false);
+	EXPECT_INT(chunk_of(a, ARENA_GENERAL, ix + 2)->class_ix, 0);
+	EXPECT_INT(arena_capacity(e->base, ref), 0);
+	chunk_of(a, ARENA_GENERAL, ix)->span = 1;
+	give(a, ref);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +546,8 @@ int main(void)
 		TEST(test_void_name_of_a_chunk),
 		TEST(test_void_name_of_an_enlisted_chunk),
 		TEST(test_references_that_name_nothing),
+		TEST(test_nothing_is_punched_unseen),
+		TEST(test_span_without_length),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

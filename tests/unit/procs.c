@@ -52,7 +52,11 @@ static void test_publish_find_adopt(void **state)
 	EXPECT_INT(procs_take_group(e->base, ix, &group), 0);
 	EXPECT(procs_owns_group(e->base, ix, group));
 	p->undo_ref = 0;
-	procs_adopt(e->base, ix);
+	p->claim |= 77; /* somebody is at it */
+	EXPECT(!procs_adopt(e->base, ix));
+	EXPECT(procs_owns_group(e->base, ix, group));
+	p->claim = CLAIM_WORD(gen, 0, 0);
+	EXPECT(procs_adopt(e->base, ix));
 	EXPECT_INT(CLAIM_GEN(p->claim), gen + 2);
 	EXPECT(!procs_owns_group(e->base, ix, group)); /* the old image's */
 	EXPECT_INT(procs_find(e->base, 300, 4000), ix);
@@ -120,7 +124,7 @@ static void test_image_replaced(void **state)
 	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
 	EXPECT_INT(value_of(g, id, 0), 0); /* no undo yet: the process lives */
 	EXPECT_INT(CLAIM_GEN(actor_slot(a)->claim) & 1, 0);
-	procs_adopt(e->base, a->c.proc_ix);
+	EXPECT(procs_adopt(e->base, a->c.proc_ix));
 	b = engine_join_thread(a);
 	engine_sweep(g);
 	EXPECT(b->c.thread_ix / GROUP_SPAN != group || *region_group_owner(e->base, group));

@@ -244,23 +244,61 @@ static void test_exit_alone(void **state)
 static void test_exit_with_other_threads(void **state)
 {
 	struct engine *e = *state;
-	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join_thread(a);
+	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join_thread(a),
+		     *d = engine_join_thread(a);
 	int32_t id = new_set(g, 1, (int[]){3});
 
-	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	EXPECT_INT(engine_op(a, id, 0, -2, OP_UNDO), 0);
 	queue_op(b, id, 0, -7, 0);
 	EXPECT_INT(engine_exit(a), 0);
-	EXPECT_INT(value_of(g, id, 0), 3);
-	EXPECT(in_use(a) && in_use(b)); /* the other is still there: it ends with the process */
+	EXPECT_INT(value_of(g, id, 0), 1); /* others still run, and may be inside what it guards */
+	EXPECT(in_use(a) && in_use(b));
 	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
-	EXPECT(actor_proc(a)->flags & PROC_EXITING);
-	EXPECT_INT(engine_op(g, id, 0, 7, 0), 0);
-	EXPECT_INT(value_of(g, id, 0), 10); /* and is granted nothing any more */
-	EXPECT_INT(engine_getncnt(g, id, 0), 0);
+	EXPECT_INT(engine_op(d, id, 0, 1, OP_UNDO), 0); /* or leave it by themselves */
+	EXPECT_INT(value_of(g, id, 0), 2);
+	EXPECT_INT(engine_getncnt(g, id, 0), 1);
 	engine_kill(a);
 	engine_bury(g, a);
-	EXPECT_INT(value_of(g, id, 0), 10);
+	EXPECT_INT(engine_getncnt(g, id, 0), 0);
+	EXPECT_INT(value_of(g, id, 0), 3);
 	EXPECT_INT(actor_proc(a)->state, PROC_FREE);
+}
+
+/* Is asked whether the process is dead, and before it answers another buries it and a third one
+ * takes the slot. */
+static struct actor *other, *judged;
+static bool dead_a_moment_ago(struct caller *c, uint32_t proc_ix)
+{
+	uint32_t ix;
+
+	if (proc_ix != judged->c.proc_ix || !other)
+		return false;
+	engine_bury(other, judged);
+	EXPECT_INT(procs_reserve(c->base, NULL, NULL, 5000, &ix), 0);
+	EXPECT_INT(ix, proc_ix);
+	procs_publish(c->base, ix, 5000, 1, 1, 0);
+	other = NULL;
+	return true;
+}
+
+static void test_slot_in_use_again(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *a = engine_join(e);
+	struct caller_ops ops = *g->c.ops;
+	int32_t id = new_set(g, 1, (int[]){3});
+
+	other = engine_join(e);
+	judged = a;
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	engine_kill(a);
+	ops.is_process_dead = dead_a_moment_ago;
+	g->c.ops = &ops;
+	EXPECT_INT(repair_bury_process(&g->c, a->c.proc_ix, NOW), OUTCOME_DONE);
+	g->c.ops = judged->c.ops;
+	EXPECT_INT(value_of(g, id, 0), 3);
+	EXPECT_INT(actor_proc(a)->state, PROC_LIVE); /* not his: he lives */
+	EXPECT_INT(actor_proc(a)->pid, 5000);
 }
 
 static void test_exit_buries_own_dead_threads(void **state)
@@ -363,6 +401,7 @@ int main(void)
 		TEST(test_purge_frees_once),
 		TEST(test_exit_alone),
 		TEST(test_exit_with_other_threads),
+		TEST(test_slot_in_use_again),
 		TEST(test_exit_buries_own_dead_threads),
 		TEST(test_exit_with_a_chunk_in_hand),
 		TEST(test_death_in_exit),

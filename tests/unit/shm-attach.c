@@ -27,6 +27,63 @@ static void test_creation(void **state)
 	EXPECT_INT(t->in_use, 0);
 }
 
+/* Two are admitted at the same moment; there is room for one. */
+static void test_admission_is_of_a_moment(void **state)
+{
+	struct actor *a = engine_join(*state), *b = engine_join(*state);
+	struct shm_request rq = {.bytes = 10, .flags = GET_CREAT | 0600, .admitted = true};
+	int32_t id;
+
+	rq.admitted_at = shm_moment(a->e->base);
+	EXPECT_INT(shm_get(&a->c, &rq, &id), OUTCOME_DONE);
+	EXPECT_INT(shm_get(&b->c, &rq, &id), OUTCOME_ASK);
+	EXPECT_INT(region_header(a->e->base)->table[FAMILY_SHM].in_use, 1);
+	rq.admitted_at = shm_moment(a->e->base);
+	EXPECT_INT(shm_get(&b->c, &rq, &id), OUTCOME_DONE);
+	remove_segments(a);
+}
+
+static struct {
+	uint32_t count;
+	int32_t key, id;
+} dropped;
+
+static void count_dropped(struct caller *c, const struct segment_shm *s)
+{
+	(void)c;
+	dropped.count++;
+	dropped.key = s->key;
+	dropped.id = s->id;
+}
+
+/* Killed between the removal and the end of the file: the file goes with its burial. */
+static void test_file_of_a_dead_remover(void **state)
+{
+	struct actor *d = engine_join(*state), *a = engine_join(*state);
+	struct caller_ops ops = *a->c.ops;
+	int32_t id = new_segment(d, 9, 1), none = new_segment(d, 0, 1);
+
+	ops.drop_segment = count_dropped;
+	a->c.ops = &ops;
+	dropped.count = 0;
+	EXPECT_INT(attach_at(d, id, PAGE_BYTES), 0);
+	detach_at(d, PAGE_BYTES);
+	EXPECT_INT(mark_removed(d, id), 0);
+	EXPECT_INT(shm_destroy(&d->c, id, load_acquire(&segment_at(d, id)->attach_seq)),
+		   OUTCOME_DONE);
+	EXPECT(!segment_lives(d, id));
+	engine_kill_thread(d);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(dropped.count, 1);
+	EXPECT_INT(dropped.key, 9);
+	EXPECT_INT(dropped.id, id);
+	/* what nobody ever attached has none */
+	EXPECT_INT(mark_removed(a, none), 0);
+	EXPECT_INT(destroy(a, none), 0);
+	EXPECT_INT(dropped.count, 1);
+	a->c.ops = d->c.ops;
+}
+
 static void test_limits(void **state)
 {
 	struct actor *a = engine_join(*state);
@@ -113,6 +170,9 @@ static void test_a_mapping_in_the_place_of_another(void **state)
 
 	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
 	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
+	/* what was there before may have been moved: its record is the client's care */
+	EXPECT_INT(attached(a, id), 2);
+	detach_at(a, PAGE_BYTES);
 	EXPECT_INT(attached(a, id), 1);
 	detach_at(a, PAGE_BYTES);
 	EXPECT_INT(attached(a, id), 0);
@@ -252,6 +312,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_creation),
+		TEST(test_admission_is_of_a_moment),
+		TEST(test_file_of_a_dead_remover),
 		TEST(test_limits),
 		TEST(test_key_of_a_removed_segment),
 		TEST(test_key_that_a_dead_remover_left),

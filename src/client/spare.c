@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A helper with descriptors to spare; what for is in the header. clone(CLONE_VM | CLONE_VFORK)
+ * without CLONE_FILES: the child has the caller's memory and a copy of the table. The caller's
+ * thread waits in the kernel until it has ended; if the helper is killed, the result is that of
+ * the first attempt. If the caller is killed meanwhile, the helper ends its work: it is that of any
+ * thread, for which the region is prepared.
+ */
+#include "client/spare.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/atomic.h"
+#include "base/sys.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+#define HELPER_STACK 262144
+#define FEW          64 /* descriptors that are enough for anything here */
+#define CLOSED_MOST  1024
+
+static int kept = -1;
+
+struct helper {
+	int (*run)(void *context);
+	void *context;
+	int result;
+};
+
+void spare_keep(int fd)
+{
+	store_relaxed(&kept, fd); /* private; by who also looks before each use */
+}
+
+bool spare_would_help(long result)
+{
+	/* EBADF: another thread closes descriptors that it does not know, at this very moment. */
+	return result == -EMFILE || result == -ENFILE || result == -EFBIG || result == -EBADF;
+}
+
+static void raise_limit(int resource, rlim_t least)
+{
+	struct rlimit limit;
+
+	if (sys_call(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0) < 0)
+		return;
+	if (limit.rlim_max < least) { /* with a privilege, that can be more */
+		struct rlimit more = {least, least};
+
+		if (sys_call(SYS_prlimit64, 0, resource, (long)&more, 0, 0, 0) == 0)
+			return;
+	}
+	if (limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	sys_call(SYS_prlimit64, 0, resource, (long)&limit, 0, 0, 0); /* then it stays as it is */
+}
+
+void spare_raise_limits(void)
+{
+	raise_limit(RLIMIT_NOFILE, FEW);
+	raise_limit(RLIMIT_FSIZE, 0);
+}
+
+/* The kept one is not ours to be sure of, but closing in this table hurts nobody. */
+static void close_from(int first)
+{
+	int keep = load_relaxed(&kept); /* private */
+
+	if (keep < first || keep < 0) {
+		if (sys_call(SYS_close_range, first, ~0u, 0, 0, 0, 0) == 0)
+			return;
+	} else if (keep == first || sys_call(SYS_close_range, first, keep - 1, 0, 0, 0, 0) == 0) {
+		if (sys_call(SYS_close_range, keep + 1, ~0u, 0, 0, 0, 0) == 0)
+			return;
+	}
+	for (int fd = first; fd < CLOSED_MOST; fd++) /* before Linux 5.9 */
+		if (fd != keep)
+			sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+/* In the child. The first three go last: one of them may have to take a message. */
+static int help(void *argument)
+{
+	struct helper *h = argument;
+
+	spare_raise_limits();
+	close_from(3);
+	h->result = h->run(h->context);
+	if (spare_would_help(h->result)) {
+		close_from(0);
+		h->result = h->run(h->context);
+	}
+	sys_call(SYS_exit, 0, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+int spare_run(int (*run)(void *context), void *context)
+{
+	struct helper h = {run, context, 0};
+	uint64_t all = ~0ull, old;
+	long stack;
+	int pid, saved = errno;
+
+	h.result = run(context);
+	if (!spare_would_help(h.result))
+		return h.result;
+	stack = sys_call(SYS_mmap, 0, HELPER_STACK, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack < 0 && stack > -4096)
+		return h.result;
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof(all), 0, 0);
+	/* exit signal 0: neither SIGCHLD nor wait(-1) tells of it */
+	pid = clone(help, (void *)(stack + HELPER_STACK), CLONE_VM | CLONE_VFORK, &h);
+	if (pid > 0)
+		while (sys_call(SYS_wait4, pid, 0, __WALL, 0, 0, 0) == -EINTR)
+			;
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, sizeof(old), 0, 0);
+	sys_call(SYS_munmap, stack, HELPER_STACK, 0, 0, 0, 0);
+	errno = saved;
+	return h.result;
+}
+
+struct question {
+	pid_t pid;
+	uint64_t start;
+	enum ident_state state;
+};
+
+static int ask_start(void *context)
+{
+	struct question *q = context;
+
+	return ident_try_start(q->pid, &q->start);
+}
+
+static int ask_state(void *context)
+{
+	struct question *q = context;
+
+	return ident_try_process(q->pid, q->start, &q->state);
+}
+
+uint64_t spare_ident_start(pid_t pid)
+{
+	struct question q = {.pid = pid};
+
+	(void)spare_run(ask_start, &q); /* 0: unknown */
+	return q.start;
+}
+
+enum ident_state spare_ident_process(pid_t pid, uint64_t start)
+{
+	struct question q = {.pid = pid, .start = start};
+
+	(void)spare_run(ask_state, &q); /* then it is unknown */
+	return q.state;
+}
