@@ -9,6 +9,7 @@ const struct family *const families[] = {
 	[FAMILY_PROCESS] = &process_family,
 	[FAMILY_SEM] = &sem_family,
 	[FAMILY_MSG] = &msg_family,
+	[FAMILY_SHM] = &shm_family,
 };
 
 const unsigned families_count = sizeof(families) / sizeof(families[0]);

@@ -11,11 +11,13 @@ enum {
 	FAMILY_PROCESS,
 	FAMILY_SEM,
 	FAMILY_MSG,
+	FAMILY_SHM,
 };
 
 extern const struct family process_family;
 extern const struct family sem_family;
 extern const struct family msg_family;
+extern const struct family shm_family;
 
 /* The persons a worker may act as; 0 is root. */
 enum { PERSON_COUNT = 4 };

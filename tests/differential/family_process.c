@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "families.h"
+#include "family_shm.h"
 #include "stage.h"
 #include "worker.h"
 
@@ -113,12 +114,38 @@ static void act_tick(struct stage *stage, const struct step *step, struct text *
 static void put_view_line(const struct shared *shared, struct text *text, const char *line,
 			  const char *columns)
 {
-	while (*line && *line != '\n') {
+	unsigned blur = 0, column_ix = 0;
+	long long there = 0;
+
+	for (; *line && *line != '\n'; column_ix++) {
 		size_t blanks = strspn(line, " ");
 		size_t length = strcspn(line + blanks, " \n");
 		long long value = strtoll(line + blanks, NULL, 10);
 
+		if (column_ix == 1)
+			blur = shm_blur_of(shared, (int)value);
 		switch (*columns) {
+		case 'l':
+			text_puts(text, " ");
+			if (blur & BLUR_LPID)
+				text_puts(text, "~");
+			else
+				shared_put_pid(shared, text, (pid_t)value);
+			break;
+		case 'a':
+		case 'd':
+			text_puts(text, " ");
+			if (blur & (*columns == 'a' ? BLUR_ATIME : BLUR_DTIME))
+				text_puts(text, "~");
+			else
+				shared_put_time(shared, text, (time_t)value);
+			break;
+		case 'r':
+			there = value;
+			break;
+		case 's':
+			text_printf(text, " %lld", there + value);
+			break;
 		case 'p':
 			text_puts(text, " ");
 			shared_put_pid(shared, text, (pid_t)value);
@@ -244,7 +271,7 @@ static const struct op process_ops[OP_COUNT] = {
 		     .traits = OP_ENDS_PROCESS,
 		     .call = call_exit,
 		     .params = {{"how", PARAM_CHOICE, 0, HOW_EXIT, how_names}}},
-	[OP_EXEC] = {.name = "exec", .traits = OP_RENEWS_THREADS, .call = call_exec},
+	[OP_EXEC] = {.name = "exec", .traits = OP_RENEWS_THREADS | OP_LOUD, .call = call_exec},
 	[OP_RENEW] = {.name = "renew", .traits = OP_RENEWS_THREADS, .call = call_renew},
 	[OP_BECOME] = {.name = "become",
 		       .call = call_become,

@@ -14,7 +14,8 @@
  * step, and what both sides showed after it, with ! before the lines that the other side lacks.
  * In states, "0 p1 n2 z1" is a semaphore of value 0, last touched by process 1, with 2 and 1
  * waiting; p1.3 is its third successor, t2 the second worker's thread, c1.5 a child; times are
- * numbers of ticks. Exit status: 0 agreed, 1 a difference, 2 wrong usage, 77 skipped.
+ * numbers of ticks. "p0 | +4 rw-s 2 of 5@0 17": process 0 has, at page 4 of its window, two pages
+ * of segment 5 from its page 0 on, the first of which sums up to 17. Exit status: 0 agreed, 1 a difference, 2 wrong usage, 77 skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,7 +69,7 @@ static const char usage[] =
 	"  --a BACKEND, --b BACKEND  kernel, usysv, or a command that runs the words after it\n"
 	"                            (default: kernel and usysv)\n"
 	"  --usysv PATH              the usysv program (default: usysv, or $USYSV_EXE)\n"
-	"  --family LIST             sem, msg, ... joined by commas, or all (default)\n"
+	"  --family LIST             sem, msg, shm, joined by commas, or all (default)\n"
 	"  --seed N                  of the first sequence (default: random); the next has N+1\n"
 	"  --sequences N, --steps N, --seconds N\n"
 	"                            end after so many (default: one sequence, or 10 seconds)\n"
@@ -83,7 +85,7 @@ static const char usage[] =
 	"  --without LIST            leave out these operations: view, exec, kill, semctl, ...\n"
 	"  --trace                   print every step\n"
 	"  --fault NAME              plant a fault in back end b: ncnt, order, undo, errno,\n"
-	"                            otime, hang, crash, message\n";
+	"                            otime, hang, crash, message, nattch\n";
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
 {
@@ -157,6 +159,15 @@ static bool users_exist(void)
 		return false;
 	can = geteuid() == persons[1].uid;
 	return seteuid(0) == 0 && can;
+}
+
+/* A namespace on a file system mounted noexec has no executable segments. */
+static bool can_execute(void)
+{
+	struct statvfs status;
+
+	return statvfs(namespaces_path[0] ? namespaces_path : "/dev/shm", &status) == 0 &&
+	       !(status.f_flag & ST_NOEXEC);
 }
 
 static void choose_cast(struct random *random, struct script *script)
@@ -289,10 +300,14 @@ static bool run_sequence(const struct options *options, uint64_t seed, size_t st
 	choose_families(&world, options->families);
 	world.process_count = script.process_count;
 	world.worker_count = script_worker_count(&script);
+	for (unsigned ix = 0, worker_ix = 0; ix < script.process_count; ix++)
+		for (unsigned thread = 0; thread < script.threads[ix]; thread++)
+			world.process_of[worker_ix++] = (uint8_t)ix;
 	world.with_users = real_root && !options->no_users && users_exist() &&
 			   random_percent(&world.random, 35);
 	world.with_stops = options->stops;
 	world.with_ticks = true;
+	world.with_execution = can_execute();
 	world.without = options->without;
 	world_choose_style(&world);
 	session_play(&session, &script, &world, step_count, &verdict);
@@ -361,8 +376,8 @@ static int run(const struct options *options)
 
 static enum fault parse_fault(const char *name)
 {
-	static const char *const names[] = {"none",  "ncnt", "order", "undo",   "errno",
-					    "otime", "hang", "crash", "message"};
+	static const char *const names[] = {"none",  "ncnt", "order", "undo",    "errno",
+					    "otime", "hang", "crash", "message", "nattch"};
 
 	for (unsigned ix = 0; ix < sizeof(names) / sizeof(names[0]); ix++)
 		if (!strcmp(names[ix], name))

@@ -149,6 +149,8 @@ void script_put_step(struct text *text, const struct step *step)
 		put_param(text, step, param);
 	if (step->by != BY_SELF)
 		text_printf(text, " by=%s", by_names[step->by]);
+	if (step->quiet)
+		text_puts(text, " look=no");
 }
 
 void script_write(FILE *file, const struct script *script)
@@ -267,6 +269,10 @@ static bool parse_assignment(char *word, struct step *step)
 		for (unsigned ix = 0; ix < sizeof(by_names) / sizeof(by_names[0]); ix++)
 			if (!strcmp(by_names[ix], equals + 1))
 				step->by = (uint8_t)ix;
+		return true;
+	}
+	if (!strcmp(word, "look")) {
+		step->quiet = !strcmp(equals + 1, "no");
 		return true;
 	}
 	for (const struct param *param = step_op(step)->params; param->name; param++)
@@ -426,6 +432,10 @@ bool script_simplify(const struct step *step, unsigned variant, struct step *ret
 	*ret_step = *step;
 	if (step->by != BY_SELF && here(&countdown)) {
 		ret_step->by = BY_SELF;
+		return true;
+	}
+	if (step->quiet && here(&countdown)) {
+		ret_step->quiet = 0;
 		return true;
 	}
 	for (unsigned ix = 0; ix < step->worker_ix; ix++) {

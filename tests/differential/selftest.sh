@@ -50,6 +50,7 @@ find_fault sem undo 16 120
 find_fault sem errno 16 120
 find_fault sem crash 16 120
 find_fault msg message 16 120
+find_fault shm nattch 16 120
 
 # Trouble takes its deadline at every try: found is enough.
 find_fault sem hang 80 0

@@ -31,6 +31,13 @@ struct shared *shared_create(void)
 	return shared;
 }
 
+void shared_process_ends(struct shared *shared, unsigned process_ix)
+{
+	for (unsigned ix = 0; ix < families_count; ix++)
+		if (families[ix]->process_ends)
+			families[ix]->process_ends(shared, process_ix);
+}
+
 void shared_name_pid(struct shared *shared, pid_t pid, const char *name)
 {
 	struct pid_name *entry = &shared->pid_name[shared->pid_name_count++ % PID_NAMES_MAX];

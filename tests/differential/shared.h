@@ -20,6 +20,8 @@ enum {
 	OUTCOME_TEXT_BYTES = 640,
 	PID_NAMES_MAX = 2048,
 	TICKS_MAX = 64,
+	ATTACHES_MAX = 6, /* that a process remembers */
+	BLURS_MAX = 200,
 };
 
 /* Deliberate faults, to see that the test finds them: --fault. */
@@ -33,6 +35,7 @@ enum fault {
 	FAULT_HANG,    /* a call that fails EIDRM never returns */
 	FAULT_CRASH,   /* SETVAL of 3 crashes the caller */
 	FAULT_MESSAGE, /* MSG_NOERROR returns the full length */
+	FAULT_NATTCH,  /* shm_nattch one too low while two are attached */
 };
 
 struct outcome {
@@ -67,6 +70,13 @@ struct pid_name {
 	char name[28];
 };
 
+/* What is not known of a segment: family_shm.h. */
+struct blur {
+	int id;
+	uint8_t what;
+	uint8_t by; /* processes, bits by index */
+};
+
 struct shared {
 	int memory_fd;
 	int report_write_fd;
@@ -83,6 +93,13 @@ struct shared {
 	time_t tick[TICKS_MAX];
 	unsigned pid_name_count;
 	struct pid_name pid_name[PID_NAMES_MAX];
+	pid_t process_pid[WORKERS_MAX];
+	/* Of the shared memory family: family_shm.h. */
+	uint64_t attach_address[WORKERS_MAX][ATTACHES_MAX]; /* of each process; 0: none */
+	uint8_t has_attached[WORKERS_MAX];                  /* of each process: ever */
+	uint8_t has_pieces;                                 /* some attach may be in pieces */
+	unsigned blur_count;
+	struct blur blur[BLURS_MAX];
 	struct desk desk[WORKERS_MAX];
 };
 
@@ -91,6 +108,9 @@ struct shared *shared_open(int memory_fd);
 
 /* Gives a pid or thread id a name; the latest name of a number counts. */
 void shared_name_pid(struct shared *shared, pid_t pid, const char *name);
+
+/* A process or its image has ended, or is about to: the families forget what they know of it. */
+void shared_process_ends(struct shared *shared, unsigned process_ix);
 
 /* "p2", "0", "?123"; the time as the number of the tick after which it was taken, or 0. */
 void shared_put_pid(const struct shared *shared, struct text *text, pid_t pid);

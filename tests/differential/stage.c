@@ -216,6 +216,7 @@ static void start_process(struct stage *stage, unsigned process_ix)
 		worker_main(shared, process_ix, -1);
 	}
 	stage->process[process_ix].pid = pid;
+	shared->process_pid[process_ix] = pid;
 	for (unsigned ix = 0; ix < shared->worker_count; ix++) {
 		if (shared->process_of[ix] != process_ix)
 			continue;
@@ -264,6 +265,7 @@ static bool await_end(struct stage *stage, unsigned process_ix, const char *what
 		wait_a_moment(stage);
 	}
 	mark_gone(stage, process_ix);
+	shared_process_ends(stage->shared, process_ix);
 	tell_end(stage, process_ix, status, what);
 	return true;
 }
@@ -413,7 +415,7 @@ static void perform(struct stage *stage, const struct step *step, struct reply *
 	} else if (stage->shared->stopped[stage->shared->process_of[worker_ix]]) {
 		text_puts(&stage->events, "is stopped\n");
 	} else if (stage_is_busy(stage, worker_ix) && step->by == BY_HANDLER &&
-		   (op->traits & OP_MAY_SLEEP)) {
+		   (op->traits & (OP_MAY_SLEEP | OP_IN_HANDLER))) {
 		perform_in_handler(stage, step);
 	} else if (stage_is_busy(stage, worker_ix)) {
 		text_puts(&stage->events, "is busy\n");
@@ -448,11 +450,15 @@ static void perform(struct stage *stage, const struct step *step, struct reply *
 	}
 }
 
-static void describe(struct stage *stage, struct reply *reply)
+/* A look at the objects also makes an implementation tidy up: sometimes nobody looks. */
+static void describe(struct stage *stage, struct reply *reply, bool quiet)
 {
-	for (unsigned ix = 0; ix < families_count; ix++)
+	if (!quiet)
+		memset(stage->hints, 0, sizeof(stage->hints));
+	for (unsigned ix = 0; ix < families_count && !quiet; ix++)
 		if (families[ix]->dump && (stage->shared->families >> ix & 1))
-			families[ix]->dump(stage->shared, &stage->state, reply->hints[ix]);
+			families[ix]->dump(stage->shared, &stage->state, stage->hints[ix]);
+	memcpy(reply->hints, stage->hints, sizeof(reply->hints));
 	for (unsigned ix = 0; ix < stage->shared->worker_count; ix++) {
 		unsigned state =
 			atomic_load_explicit(&stage->shared->desk[ix].state, memory_order_relaxed);
@@ -542,7 +548,9 @@ static int obey(struct stage *stage)
 			finish(stage);
 		else
 			perform(stage, &command.step, &reply);
-		describe(stage, &reply);
+		describe(stage, &reply,
+			 command.kind == COMMAND_STEP && command.step.quiet &&
+				 !(step_op(&command.step)->traits & OP_LOUD));
 		if (!send_reply(stage, &reply))
 			return 1;
 	}

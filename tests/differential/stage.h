@@ -66,6 +66,7 @@ struct stage {
 	int deadline_ms;
 	bool reported[WORKERS_MAX]; /* returned in this step */
 	bool trouble;
+	struct object_hint hints[FAMILIES_MAX][SLOTS_MAX]; /* of the last look */
 	struct text events;
 	struct text state;
 };

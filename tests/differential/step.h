@@ -51,6 +51,7 @@ struct step {
 	uint8_t op_ix;
 	uint8_t worker_ix;
 	uint8_t by;
+	uint8_t quiet; /* nobody looks at the objects after it */
 	uint8_t item_count;
 	int64_t arg[ARGS_MAX];
 	struct item item[ITEMS_MAX];
@@ -106,7 +107,9 @@ enum op_traits {
 	OP_BY_STAGE = 2,  /* done to the worker, not by it */
 	OP_ENDS_PROCESS = 4,
 	OP_RENEWS_THREADS = 8,
-	OP_ALONE = 16, /* never in a child that was forked for it */
+	OP_ALONE = 16,      /* never in a child that was forked for it */
+	OP_IN_HANDLER = 32, /* can also interrupt a sleeping worker, and be made in its handler */
+	OP_LOUD = 64,       /* everything is looked at after it, always */
 };
 
 struct op {
@@ -135,6 +138,9 @@ struct family {
 	 * hints tells the generator about the objects in the slots. Runs in the stage.
 	 */
 	void (*dump)(const struct shared *shared, struct text *text, struct object_hint *hints);
+	/* May be null. A worker forks a child for a call; a process or its image has ended. */
+	void (*process_forks)(struct shared *shared, unsigned process_ix);
+	void (*process_ends)(struct shared *shared, unsigned process_ix);
 };
 
 extern const struct family *const families[];

@@ -101,6 +101,9 @@ static void perform_by_child(struct hands *hands, const struct step *step)
 	}
 	text_puts(&text, "child: did nothing");
 	snprintf(name, sizeof(name), "c%u.%u", hands->process_ix, ++shared->child_count);
+	for (unsigned ix = 0; ix < families_count; ix++)
+		if (families[ix]->process_forks)
+			families[ix]->process_forks(shared, hands->process_ix);
 	child = fork();
 	if (child < 0) {
 		text_clear(&text);
@@ -111,6 +114,7 @@ static void perform_by_child(struct hands *hands, const struct step *step)
 		worker_die_with_parent();
 		shared_name_pid(shared, getpid(), name);
 		hands->never_sleep = true;
+		hands->is_child = true;
 		step_op(step)->call(hands, step, outcome);
 		if (step->by == BY_KILLED_CHILD)
 			kill(getpid(), SIGKILL);
@@ -149,6 +153,7 @@ static void make_hands(struct hands *hands, struct shared *shared, unsigned work
 	hands->worker_ix = worker_ix;
 	hands->process_ix = shared->process_of[worker_ix];
 	hands->never_sleep = false;
+	hands->is_child = false;
 	hands->good = memory;
 	hands->edge = memory + HANDS_GOOD_BYTES + HANDS_EDGE_BYTES;
 	if (mprotect(hands->edge, 65536, PROT_NONE))
@@ -244,6 +249,7 @@ int worker_exec(struct hands *hands)
 	snprintf(memory_fd, sizeof(memory_fd), "%d", hands->shared->memory_fd);
 	snprintf(process_ix, sizeof(process_ix), "%u", hands->process_ix);
 	snprintf(worker_ix, sizeof(worker_ix), "%u", hands->worker_ix);
+	shared_process_ends(hands->shared, hands->process_ix);
 	execv(program, arguments);
 	return -errno;
 }

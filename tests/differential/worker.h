@@ -14,6 +14,7 @@ struct hands {
 	unsigned worker_ix;
 	unsigned process_ix;
 	bool never_sleep; /* the call must carry IPC_NOWAIT: nobody watches it */
+	bool is_child;    /* forked for this one call */
 	char *good;       /* memory for arguments */
 	char *edge;       /* the first inaccessible byte behind other memory */
 };

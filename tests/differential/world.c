@@ -70,6 +70,9 @@ void world_let_handler(struct world *world, struct step *step)
 
 void world_choose_style(struct world *world)
 {
+	static const unsigned quiet[] = {0, 0, 10, 50, 90};
+
+	world->quiet_percent = world_draw(world, quiet, 5);
 	for (unsigned ix = 0; ix < families_count; ix++)
 		if (world->family_weight[ix] && families[ix]->choose_style)
 			families[ix]->choose_style(world);
@@ -102,6 +105,7 @@ void world_generate(struct world *world, struct step *step)
 		step->family_ix = (uint8_t)family_ix;
 		if (families[family_ix]->generate(world, step) &&
 		    !is_left_out(world, step_op(step)->name))
-			return;
+			break;
 	}
+	step->quiet = random_percent(&world->random, world->quiet_percent);
 }

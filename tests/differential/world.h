@@ -57,7 +57,9 @@ struct world {
 	bool with_users; /* workers may act as other users */
 	bool with_stops; /* workers may be stopped and continued */
 	bool with_ticks;
-	const char *without; /* names of operations to leave out, joined by commas */
+	bool with_execution;    /* segments can be made executable */
+	unsigned quiet_percent; /* of steps, after which nobody looks */
+	const char *without;    /* names of operations to leave out, joined by commas */
 	unsigned idle_count;
 };
 
