@@ -6,7 +6,7 @@
 #   gcc       build with gcc, warnings are errors; all suites except external
 #   external  real programs on the kernel's IPC and on usysv
 #   clang     build with clang, warnings are errors; the fast suites
-#   asan      AddressSanitizer and UBSan: unit, conform, stress
+#   asan      AddressSanitizer and UBSan: unit, conform, stress, fuzz
 #   tsan      ThreadSanitizer: unit and stress, where threads pose as processes
 #   tidy      clang-tidy
 #   format    clang-format
@@ -122,7 +122,7 @@ step_gcc() {
 step_external() {
 	say external "real programs"
 	[ -f $top/gcc/build.ninja ] || build gcc gcc || return
-	BUILD_FOLDER=$top/gcc suites external 1200 --suite external
+	BUILD_FOLDER=$top/gcc suites external 2400 --suite external
 }
 
 step_clang() {
@@ -137,7 +137,7 @@ step_asan() {
 	local options
 	say asan "AddressSanitizer, UBSan"
 	build asan gcc -Db_sanitize=address,undefined -Db_lundef=false || return
-	mapfile -t options < <(with_suites unit conform stress)
+	mapfile -t options < <(with_suites unit conform stress fuzz)
 	# The runtime comes after the preloaded library; a program killed half-way leaks by design.
 	ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:abort_on_error=1:handle_segv=0 \
 		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:abort_on_error=1 \

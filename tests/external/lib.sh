@@ -75,3 +75,21 @@ sem_sets() {
 			print $id + 0, "\n" if defined $id;
 		}'
 }
+
+# segments: a line "id size nattch cpid mode" for each segment there is, as a program sees it (the mode
+# in octal, with SHM_DEST).
+segments() {
+	perl -MIPC::SysV -e '
+		use constant { SHM_STAT => 13, SHM_INFO => 14 };
+		my $info = "\0" x 256;
+		my $highest = shmctl 0, SHM_INFO, unpack "J", pack "P", $info;
+		die "SHM_INFO: $!\n" unless defined $highest;
+		for my $index (0 .. $highest) {
+			my $ds = "\0" x 256;
+			my $id = shmctl $index, SHM_STAT, unpack "J", pack "P", $ds;
+			next unless defined $id;
+			my ($mode, $size, $cpid, $nattch) = unpack "x20 S x26 J x24 l x4 J", $ds;
+			printf "%d %d %d %d %o\n", $id, $size, $nattch, $cpid, $mode;
+		}'
+}
+no_segments() { [ -z "$(segments)" ]; }

@@ -7,6 +7,7 @@ cat >t.pl <<'P'
 use strict;
 use warnings;
 use Errno;
+use IO::Handle;
 use IPC::Msg;
 use IPC::SysV qw(IPC_CREAT IPC_EXCL IPC_NOWAIT MSG_NOERROR ftok);
 use POSIX ();
@@ -14,7 +15,7 @@ use POSIX ();
 sub check {
 	my ($true, $what) = @_;
 	return if $true;
-	print "false: $what ($!)\n";
+	STDOUT->printflush("false: $what ($!)\n");
 	POSIX::_exit(1);
 }
 

@@ -7,6 +7,7 @@ cat >t.pl <<'P'
 use strict;
 use warnings;
 use Errno;
+use IO::Handle;
 use IPC::Semaphore;
 use IPC::SysV qw(IPC_CREAT IPC_EXCL IPC_NOWAIT IPC_PRIVATE SEM_UNDO ftok);
 use POSIX ();
@@ -15,7 +16,7 @@ use Time::HiRes qw(time sleep);
 sub check {
 	my ($true, $what) = @_;
 	return if $true;
-	print "false: $what ($!)\n";
+	STDOUT->printflush("false: $what ($!)\n");
 	POSIX::_exit(1);
 }
 

@@ -12,7 +12,6 @@
 # runs never meet, a deadline ends all there is, and whatever is left over at the end is the run's:
 # an object in the kernel, a file in /dev/shm, a process. Exit status 0, 77 for skipped, else failed.
 set -u
-LIMIT=${EXTERNAL_LIMIT:-150}
 SETTLE=${EXTERNAL_SETTLE:-10} # seconds for what cleans up in the background
 
 if [ "$1" != --inside ]; then
@@ -22,6 +21,9 @@ if [ "$1" != --inside ]; then
 	usysv=$(realpath -m "${3:-none}")
 	preload=$(realpath -m "${4:-none}")
 	deny=$(realpath -m "${5:-none}")
+	# A script that takes long says so: "# limit: SECONDS".
+	LIMIT=${EXTERNAL_LIMIT:-$(sed -n 's/^# limit: //p' "$script" | head -n 1)}
+	LIMIT=${LIMIT:-150}
 	enclosure=()
 	for try in "unshare" "unshare -U -r"; do
 		try="$try -i -m -p -f --mount-proc --kill-child=KILL"
@@ -64,10 +66,13 @@ export BACKEND=$backend
 mkdir -m 1777 "$W/tmp"
 export TMPDIR=$W/tmp
 
-# A script that says so runs as an ordinary user, if that user can get at the programs.
+# A script that says "# as: USER" runs as that user, where this is possible: there are other users here
+# than root, and that one can get at the programs. So programs and namespace have one user.
 as=()
-if grep -q '^# as: nobody' "$script" && [ "$(id -u)" = 0 ] && grep -q 4294967295 /proc/self/uid_map; then
-	as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+user=$(sed -n 's/^# as: //p' "$script" | head -n 1)
+if [ -n "$user" ] && [ "$(id -u)" = 0 ] && grep -q 4294967295 /proc/self/uid_map &&
+	id "$user" >/dev/null 2>&1; then
+	as=(setpriv "--reuid=$(id -u "$user")" "--regid=$(id -g "$user")" --clear-groups)
 	if ! "${as[@]}" test -r "$script" -a -x "$W"; then
 		as=()
 	elif [ "$backend" != kernel ] && ! "${as[@]}" test -x "$usysv" -a -r "$preload"; then
