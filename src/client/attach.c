@@ -49,6 +49,10 @@
 
 #define DESTROY_TRIES 16
 
+#define DYING_PAUSE_NS 500000 /* of who waits for the dying: so long each */
+#define DYING_PAUSES   200
+#define NOBODY_PAUSES  20 /* nobody is known to have it: the last moments of a burial */
+
 #define LOCK_W 0x80000000u
 
 static uint32_t attach_lock;
@@ -325,7 +329,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 		unlock_attaches();
 	} while (call_again(tb, rc));
 	if (failed)
-		attach_try_destroy(tb, rq->id);
+		attach_try_destroy(tb, rq->id, false);
 	return rc;
 }
 
@@ -353,8 +357,59 @@ int attach_make(struct thread_block *tb, int32_t id)
 		unlock_attaches();
 	} while (call_again(tb, rc));
 	if (removed) /* meanwhile: its remover has found it being attached */
-		attach_try_destroy(tb, id);
+		attach_try_destroy(tb, id, false);
 	return rc;
+}
+
+/* ---- The dying --------------------------------------------------------------------------- */
+
+/* Is it worth asking the kernel about this process? A living thread says no. */
+static bool may_be_gone(struct caller *c, uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
+	uint32_t link = p->first_thread_link;
+
+	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
+		return false;
+	return !link || c->ops->is_dead(c, link - 1, false);
+}
+
+/* Who may have something of the segment: a living process? Else *ret_dying says if anybody. */
+static bool is_held_by_living(struct caller *c, uint32_t ix, uint32_t gen, bool *ret_dying)
+{
+	uint32_t hi = region_proc_count(c->base);
+
+	*ret_dying = false;
+	for (uint32_t p = 0; p < hi; p++) {
+		if (!shm_count_records(c->base, p, ix, gen))
+			continue;
+		if (p == c->proc_ix || !may_be_gone(c, p))
+			return true;
+		*ret_dying = true;
+	}
+	return false;
+}
+
+/*
+ * The kernel closes the descriptors of a dying process before it lets go of the files that its
+ * mappings kept: who learns of a death by a socket would find the segment in use still, which on
+ * Linux it is not. So he waits a moment; what takes longer is left to the reaper. False: in use.
+ */
+static bool wait_for_dying(struct caller *c, const struct segment_shm *s, uint32_t ix)
+{
+	const struct timespec pause = {.tv_nsec = DYING_PAUSE_NS};
+	uint32_t gen = load_relaxed(&s->object.gen); /* whichever: it only ends the wait */
+
+	for (int n = 0;; n++) {
+		bool dying;
+
+		if (attach_file_in_use(s) == 0)
+			return true;
+		if (is_held_by_living(c, ix, gen, &dying) ||
+		    n >= (dying ? DYING_PAUSES : NOBODY_PAUSES))
+			return false;
+		sys_call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+	}
 }
 
 /* ---- Detaching --------------------------------------------------------------------------- */
@@ -500,7 +555,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	unlock_attaches();
 	(void)call_again(tb, OUTCOME_DONE);
 	if (doomed >= 0)
-		attach_try_destroy(tb, doomed);
+		attach_try_destroy(tb, doomed, true);
 	return d.segment ? 0 : -EINVAL;
 }
 
@@ -521,17 +576,6 @@ static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segmen
 			return records;
 	}
 	return spare_run(count_mappings, &k) < 0 ? records : k.count;
-}
-
-/* Is it worth asking the kernel about this process? A living thread says no. */
-static bool may_be_gone(struct caller *c, uint32_t proc_ix)
-{
-	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
-	uint32_t link = p->first_thread_link;
-
-	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
-		return false;
-	return !link || c->ops->is_dead(c, link - 1, false);
 }
 
 static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
@@ -562,7 +606,7 @@ static uint64_t count_attached(struct caller *c, const struct shm_status *st)
 			sum += count_of(c, p, s, n);
 	}
 	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
-	return in_use == 1 && sum == 0 ? 1 : sum;
+	return in_use == 1 && sum == 0 && !wait_for_dying(c, s, st->ix) ? 1 : sum;
 }
 
 /* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
@@ -594,7 +638,7 @@ int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 		if (!buried) {
 			bury_attached(tb, ret->ix, ret->segment.object.gen);
 			if (is_due(tb->caller.base, &ret->segment))
-				attach_try_destroy(tb, ret->id);
+				attach_try_destroy(tb, ret->id, true);
 			continue; /* with the statistics of now */
 		}
 		*ret_attached = count_attached(&tb->caller, ret);
@@ -604,7 +648,7 @@ int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 
 /* ---- Removed segments -------------------------------------------------------------------- */
 
-void attach_try_destroy(struct thread_block *tb, int32_t id)
+void attach_try_destroy(struct thread_block *tb, int32_t id, bool patient)
 {
 	struct caller *c = &tb->caller;
 	uint32_t ix;
@@ -618,7 +662,7 @@ void attach_try_destroy(struct thread_block *tb, int32_t id)
 		if (!s || !shm_is_doomed(c->base, s))
 			return;
 		seq = load_acquire(&s->attach_seq); /* SHM_D1/A */
-		if (attach_file_in_use(s) != 0)
+		if (patient ? !wait_for_dying(c, s, ix) : attach_file_in_use(s) != 0)
 			return;
 		do {
 			call_enter(tb);
@@ -640,7 +684,7 @@ void attach_sweep(struct thread_block *tb)
 		const struct segment_shm *s = shm_known_segment(c->base, ix);
 
 		if (load_acquire(&s->object.live) && is_due(c->base, s)) /* ID_P1/A */
-			attach_try_destroy(tb, s->id);
+			attach_try_destroy(tb, s->id, false);
 	}
 }
 

@@ -42,8 +42,8 @@ int attach_detach(struct thread_block *tb, uint64_t address);
 int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 		struct shm_status *ret, uint64_t *ret_attached);
 
-/* Takes a doomed segment away if nobody is attached. */
-void attach_try_destroy(struct thread_block *tb, int32_t id);
+/* Takes a doomed segment away if nobody is attached; patient: waits a moment for who is dying. */
+void attach_try_destroy(struct thread_block *tb, int32_t id, bool patient);
 
 /* The same for all of them: after somebody has died. */
 void attach_sweep(struct thread_block *tb);

@@ -308,7 +308,7 @@ static long remove_segment(struct thread_block *tb, int id)
 		rc = shm_mark_removed(&tb->caller, id, &marked);
 	} while (call_again(tb, rc));
 	if (rc == 0)
-		attach_try_destroy(tb, id);
+		attach_try_destroy(tb, id, true);
 	return rc;
 }
 
