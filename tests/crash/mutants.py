@@ -12,24 +12,26 @@ import subprocess
 import sys
 
 FLAGS = ['-std=gnu17', '-O1', '-g', '-D_GNU_SOURCE', '-pthread', '-fvisibility=hidden']
-SECONDS = 120
+SECONDS = 300
+STEP = ['crash/step.c', 'crash/stepper.c', 'crash/trace.c', 'crash/view.c', 'crash/scenes-life.c',
+        'crash/scenes-msg.c', 'crash/scenes-pair.c', 'crash/scenes-sem.c', 'crash/scenes-shm.c']
 
 # name, file below src/, [(text, replacement)], program, its arguments
 MUTANTS = [
     ('wake-not-owed', 'ipc/sem_set.c',
      [('store_crash(&self->owes_wake, v->ix + 1);', ';')],
-     'step-sem', ['-d', '0', 'hand-off']),
+     'step', ['-1', '-d', '0', 'sem/semop/hand-off']),
     ('told-not-woken-by-repair', 'ipc/sem_repair.c',
      [('\tsem_wake_told(c, set_ix);\n}', '}')],
-     'step-sem', ['-d', '0', 'hand-off']),
+     'step', ['-1', '-d', '0', 'sem/semop/hand-off']),
     ('repair-does-not-serve', 'ipc/sem_repair.c',
      [('\t\tsem_serve(c, &v, NULL, 0, &wakes);\n', '')],
-     'step-sem', ['-d', '0', 'hand-off']),
+     'step', ['-1', '-d', '0', 'sem/semop/hand-off']),
     ('intent-before-what-it-says', 'ipc/sem_set.c',
      [('\tset->intent_thread = thread_ix;\n\tset->intent_result = result;\n',
        '\tstore_crash(&set->intent, kind);\n\tset->intent_thread = thread_ix;\n'
        '\tset->intent_result = result;\n')],
-     'step-sem', ['-d', '0', 'hand-off']),
+     'step', ['-1', '-d', '0', 'sem/semop/hand-off']),
     ('semadj-after-the-release', 'ipc/sem_word.c',
      [('\t\t\t\tu->adj[e->undo_ix] = e->adj;\n', '\t\t\t\tcrash_barrier();\n'),
       ('\t\trelease_word(s, word, committed ? e->new_word : e->old_word);\n',
@@ -38,7 +40,7 @@ MUTANTS = [
        '\t\tif (committed && e->undo_ref)\n'
        '\t\t\t((struct undo_shm *)region_at(c->base, (uint64_t)e->undo_ref * 64))\n'
        '\t\t\t\t->adj[e->undo_ix] = e->adj;\n')],
-     'step-sem', ['-d', '0', 'several']),
+     'step', ['-1', '-d', '0', 'sem/semop/several']),
     ('semadj-of-a-word-that-is-out', 'ipc/sem_word.c',
      [('\t\tif (!s || !holds(word, thread_ix))\n\t\t\tcontinue;\n',
        '\t\tif (committed && e->undo_ref)\n'
@@ -51,7 +53,7 @@ MUTANTS = [
       ('\t\t\t\tSEM_HELD)) /* SEM_W1/A */\n\t\t\treturn OUTCOME_DONE;\n',
        '\t\t\t\tSEM_HELD)) {\n\t\t\tstore_crash(&self->hold, k + 1);\n'
        '\t\t\treturn OUTCOME_DONE;\n\t\t}\n')],
-     'step-sem', ['-d', '0', 'several']),
+     'step', ['-1', '-d', '0', 'sem/semop/several']),
     ('grant-ignores-the-request', 'ipc/sem_set.c',
      [('WAIT_REQUEST(st) == set->intent_request && ', '')],
      'sem-set', []),
@@ -76,10 +78,10 @@ MUTANTS = [
      [('\t\tstore_release(&p->state, PROC_FREE); /* REG_P2/R */\n',
        '\t\tstore_crash(&p->claim, CLAIM_WORD(CLAIM_GEN(p->claim) + 1, 0, 0));\n'
        '\t\tstore_release(&p->state, PROC_FREE);\n')],
-     'step-sem', ['-d', '0', 'exit']),
+     'step', ['-1', '-d', '0', 'life/exit']),
     ('creation-not-finished', 'ipc/repair.c',
      [('\t\tfamilies[family].created(c, dead_ix);\n', '\t\t;\n')],
-     'step-sem', ['-d', '0', 'create']),
+     'step', ['-1', '-d', '0', 'sem/semget/creates']),
     ('chunk-left-at-exit', 'ipc/repair.c',
      [('\t\trc = arena_settle(c);\n', '\t\t;\n')],
      'repair', []),
@@ -88,7 +90,7 @@ MUTANTS = [
       ('\tif (--p.chunk->free_count == 0)\n',
        '\tstore_crash(&self->name_ref[name], block_ref(arena, p.chunk_ix, class, block));\n'
        '\tif (--p.chunk->free_count == 0)\n')],
-     'step-sem', ['-d', '0', 'take']),
+     'step', ['-1', '-d', '0', 'life/block']),
     ('void-chunk-name-stays', 'core/arena.c',
      [('\tif (t && !named_chunk(c->base, t->chunk_link, &arena, &ix))\n',
        '\tif (t && (ix = 0, arena = 0, false))\n')],
@@ -105,7 +107,7 @@ MUTANTS = [
      'rlock', []),
     ('recovery-does-not-pass-the-wake-on', 'core/rlock.c',
      [('\t\tfutex_wake(word, 1);\n\t} else {', '\t} else {')],
-     'step-sem', ['-d', '0', 'hand-off']),
+     'step', ['-1', '-d', '0', 'sem/semop/hand-off']),
     ('debt-not-named', 'core/rlock.c',
      [('\tstore_crash(&region_self(c)->held, (uint32_t)c->busy.word_off);\n', '')],
      'rlock', []),
@@ -115,6 +117,57 @@ MUTANTS = [
     ('published-choice-forgotten', 'core/ids.c',
      [('created && dead->op_chosen) {', 'created && dead->op_chosen && false) {')],
      'ids', []),
+    ('removed-queue-gives-a-void-name', 'ipc/msg.c',
+     [('\tdrop_void_name(q, t);\n', '\t(void)drop_void_name;\n')],
+     'step', ['-1', '-d', '0', 'msg/IPC_RMID/large']),
+    ('pocket-and-fly-both-given', 'ipc/msg_queue.c',
+     [('\tif (t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])\n'
+       '\t\tstore_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */\n', '')],
+     'step', ['-1', '-t', '0', 'msg/msgrcv/the']),
+    ('message-linked-before-the-intent', 'ipc/msg_queue.c',
+     [('\tactor->op_family = FAMILY_MSG;\n\tactor->op_ix = v->ix;\n\tstore_crash(&actor->op, op);',
+       '\tactor->op_family = FAMILY_MSG;\n\tactor->op_ix = v->ix;\n\t(void)op;')],
+     'step', ['-1', '-d', '0', 'msg/msgrcv']),
+    ('queue-repair-forgets-senders', 'ipc/msg_repair.c',
+     [('\t\tmsg_admit(c, &v, dead, dead->op_time, &wakes);\n', '')],
+     'step', ['-1', '-d', '0', 'msg/msgrcv/admits']),
+    ('queue-repair-wakes-nobody', 'ipc/msg_repair.c',
+     [('\tmsg_wake_told(c, ix);\n}', '}')],
+     'step', ['-1', '-d', '0', 'msg/msgsnd/hand-off']),
+    ('queue-wake-not-owed', 'ipc/msg_queue.c',
+     [('\t\tstore_crash(&self->msg_owes_wake,\n\t\t\t    v->ix + 1);', '\t\t(void)v;')],
+     'step', ['-1', '-d', '0', 'msg/msgsnd/hand-off']),
+    ('pocket-stays-in-the-cache', 'ipc/msg_block.c',
+     [('\t\t\tif (dead->name_ref[NAME_POCKET] == ref)\n'
+       '\t\t\t\tstore_crash(&dead->name_ref[NAME_POCKET], 0);\n', '\t\t\t(void)dead;\n')],
+     'step', ['-1', '-d', '0', 'msg/msgrcv/blocks']),
+    ('handed-message-named-twice', 'ipc/msg_repair.c',
+     [('\tif (t->name_ref[NAME_FLY] == dead->op_block_ref)\n'
+       '\t\tstore_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */\n', '')],
+     'step', ['-1', '-d', '0', 'msg/msgsnd/hand-off']),
+    ('received-message-stays-named', 'ipc/msg_repair.c',
+     [('\t\t\tstore_crash(&dead->name_ref[NAME_FLY], 0); /* MSG_B1 */\n', '\t\t\t;\n')],
+     'step', ['-1', '-d', '0', 'msg/msgrcv']),
+    ('ipc-set-of-a-segment-not-finished', 'ipc/shm.c',
+     [('\tif (s && s->intent)\n', '\tif (s && s->intent && c == NULL)\n')],
+     'step', ['-1', '-d', '0', 'shm/IPC_SET']),
+    ('purge-of-a-segment-after-live', 'ipc/shm.c',
+     [('\t\tstore_crash(&self->op, OP_PURGE);\n\t\tstore_release(&o->live, 0); /* ID_P1/R commit */\n',
+       '\t\tstore_release(&o->live, 0); /* ID_P1/R commit */\n\t\tstore_crash(&self->op, OP_PURGE);\n')],
+     'step', ['-1', '-d', '0', 'shm/IPC_RMID']),
+    ('attach-block-linked-and-named', 'ipc/shm_attach.c',
+     [('\tif (ref && chain_has(', '\tif (ref && c == NULL && chain_has(')],
+     'step', ['-1', '-d', '0', 'shm/shmat']),
+    ('attach-block-freed-in-its-chain', 'ipc/repair.c',
+     [('\tif (p && t->name_ref[NAME_FLY] &&\n\t    load_acquire(&p->attach_ref)',
+       '\tif (p && t->name_ref[NAME_FLY] && c == NULL &&\n\t    load_acquire(&p->attach_ref)')],
+     'step', ['-1', '-d', '0', 'shm/burial']),
+    ('childs-slot-not-the-victim', 'ipc/shm_attach.c',
+     [('\tstore_crash(&self->victim_proc_link, child_ix + 1);\n', '')],
+     'step', ['-1', '-d', '0', 'shm/fork']),
+    ('burier-does-not-name-its-victim', 'ipc/repair.c',
+     [('\tstore_crash(&self->victim_link, ix + 1);\n', '\tstore_crash(&self->victim_link, before);\n')],
+     'step', ['-1', '-t', '0', 'life/burial/undo']),
 ]
 
 
@@ -147,8 +200,7 @@ class Build:
         return self.test_objects[path]
 
     def program(self, name, objects, to):
-        own = ['crash/step.c', 'crash/stepper.c', 'crash/scenes.c'] if name == 'step-sem' else \
-              [f'unit/{name}.c', 'unit/unit.c']
+        own = STEP if name == 'step' else [f'unit/{name}.c', 'unit/unit.c']
         path = os.path.join(self.folder, to)
         subprocess.run(self.compiler + FLAGS +
                        [self.test_object(p) for p in own + ['harness/engine.c']] +

@@ -3,45 +3,48 @@
 #include "stepper.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/ids.h"
 #include "core/procs.h"
 #include "core/rlock.h"
 #include "ipc/repair.h"
-#include "ipc/sem_priv.h"
+#include "trace.h"
+#include "unit/shm-calls.h"
 
-#define NOW               1700000000
-#define INSTRUCTIONS_MOST 3000000
+/* In the large scenes recovery is stepped for each so-many-th death, and dies at each so-many-th
+ * change. */
+#define LARGE_SAMPLE 61
 
 static const struct step_options *options;
 static struct step_count *count;
 static const struct scene *scene;
 
+static const struct scene *const tables[] = {sem_scenes, msg_scenes, shm_scenes, life_scenes,
+					     pair_scenes};
+
+/* Engines for copies, which hold what was copied last; they last as long as the program. */
+static struct engine *copy1, *copy2, *snap1, *snap2;
+
 /* ---- Failures ---------------------------------------------------------------------------- */
 
 static struct {
-	uint64_t instruction, second; /* 0: no second death */
+	uint64_t step, second; /* 0: no second death */
 } at;
 
-static void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void fail(const char *format, ...)
+void step_fail(const char *format, ...)
 {
 	va_list args;
 
 	if (count->failures++ > 20)
 		return;
-	fprintf(stderr, "FAILED %s, death after instruction %llu", scene->name,
-		(unsigned long long)at.instruction);
+	fprintf(stderr, "FAILED %s/%s/%s, death after instruction %llu", scene->family,
+		scene->operation, scene->situation, (unsigned long long)at.step);
 	if (at.second)
-		fprintf(stderr, ", of the recovery after %llu", (unsigned long long)at.second);
+		fprintf(stderr, ", second death after step %llu", (unsigned long long)at.second);
 	fputs(": ", stderr);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
@@ -49,88 +52,9 @@ static void fail(const char *format, ...)
 	fputc('\n', stderr);
 }
 
-/* ---- What others see --------------------------------------------------------------------- */
-
-struct text {
-	size_t used;
-	char s[STEP_TEXT];
-};
-
-static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct text *t, const char *format, ...)
+uint64_t step_failures(void)
 {
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(t->s + t->used, sizeof(t->s) - t->used, format, args);
-	va_end(args);
-	EXPECT(n >= 0 && t->used + (size_t)n < sizeof(t->s));
-	t->used += (size_t)n;
-}
-
-static void describe_set(const struct cast *c, int32_t id, struct text *t)
-{
-	struct sem_view v;
-	struct caller *by = &c->last->c;
-
-	if (sem_view_id(by, id, &v) != 0) {
-		add(t, "set %d: none\n", id);
-		return;
-	}
-	add(t, "set %d: %u semaphores, mode %o, uid %u, ctime %d\n", id, v.nsems,
-	    v.set->object.mode, v.set->object.uid, v.set->object.ctime != 0);
-	for (uint32_t s = 0; s < v.nsems && s < 12; s++) {
-		add(t, "  %u: value %d, pid %d, %s", s, engine_getval(c->last, id, s),
-		    engine_getpid(c->last, id, s), view_word(&v, s)->otime ? "used" : "unused");
-		add(t, ", waited for by %d and %d\n", engine_getncnt(c->last, id, s),
-		    engine_getzcnt(c->last, id, s));
-	}
-	for (uint32_t ref = v.set->undo_ref; ref;) {
-		struct undo_shm *u = region_block(c->e->base, ref, sizeof(*u));
-
-		EXPECT(u);
-		for (uint32_t s = 0; s < u->nsems; s++)
-			if (u->adj[s])
-				add(t, "  undo of %u, %u: %d\n", u->proc_ix, s, u->adj[s]);
-		ref = u->next_in_set_ref;
-	}
-}
-
-static void describe(const struct cast *c, struct text *t)
-{
-	const struct table_shm *table = &region_header(c->e->base)->table[FAMILY_SEM];
-	uint32_t live = 0, procs = 0;
-
-	t->used = 0;
-	t->s[0] = 0;
-	add(t, "%u sets, %llu semaphores, next after %d of %u\n", table->in_use,
-	    (unsigned long long)table->total, table->last_ix, table->seq);
-	for (int i = 0; i < STEP_SETS; i++)
-		if (c->id[i] >= 0)
-			describe_set(c, c->id[i], t);
-	if (c->key) {
-		int32_t id = engine_semget(c->last, c->key, 0, 0);
-
-		add(t, "key %d: %d\n", c->key, id);
-		if (id >= 0)
-			describe_set(c, id, t);
-	}
-	for (int i = 0; i < STEP_WAITERS; i++)
-		if (c->waiter[i])
-			add(t, "waiter %d: state %d, result %d\n", i,
-			    actor_state(c->waiter[i]) == WAIT_ASLEEP ? WAIT_WAITING
-								     : actor_state(c->waiter[i]),
-			    actor_state(c->waiter[i]) == WAIT_GRANTED
-				    ? actor_slot(c->waiter[i])->result
-				    : 0);
-	for (uint32_t ix = 0; ix < region_header(c->e->base)->proc_hi; ix++)
-		procs += region_proc(c->e->base, ix)->state != PROC_FREE;
-	for (uint32_t g = 0; g < region_header(c->e->base)->group_hi; g++)
-		for (uint32_t k = 0; k < GROUP_THREADS; k++)
-			live += CLAIM_GEN(region_thread(c->e->base, g * GROUP_SPAN + k)->claim) & 1;
-	add(t, "%u processes, %u threads, %llu blocks\n", procs, live,
-	    (unsigned long long)engine_blocks(c->e));
+	return count->failures;
 }
 
 /* ---- The cast in a copy ------------------------------------------------------------------ */
@@ -147,374 +71,487 @@ static struct cast cast_in(struct engine *to, const struct cast *from)
 
 	engine_copy(to, from->e);
 	to->actor_count = 0;
+	to->shared->lock = 0; /* the harness's own: the victim may have been joining */
 	c.e = to;
 	c.victim = twin(to, from->victim);
+	c.second = twin(to, from->second);
 	c.thread = twin(to, from->thread);
+	c.dead = twin(to, from->dead);
 	c.recoverer = twin(to, from->recoverer);
 	c.last = twin(to, from->last);
+	c.pool = twin(to, from->pool);
 	for (int i = 0; i < STEP_WAITERS; i++)
 		c.waiter[i] = twin(to, from->waiter[i]);
 	return c;
 }
 
+/* Whoever has come since the call began is dead. */
 static void kill_entrants(struct cast *c)
 {
 	const struct header_shm *h = region_header(c->e->base);
 
-	for (uint32_t ix = c->procs; ix < h->proc_hi && ix < ENGINE_PROCS; ix++)
-		c->e->shared->proc_dead[ix] = 1;
 	for (uint32_t ix = c->threads; ix < h->group_hi * GROUP_SPAN && ix < ENGINE_THREADS; ix++)
 		c->e->shared->thread_dead[ix] = 1;
+	for (uint32_t ix = c->procs; ix < h->proc_hi && ix < ENGINE_PROCS; ix++)
+		c->e->shared->proc_dead[ix] = 1;
 	/* Reserved and never used: what the client frees when the kernel's token is free. */
-	for (uint32_t ix = c->procs; ix < h->proc_hi; ix++)
+	for (uint32_t ix = c->procs; ix < h->proc_hi && !c->forks; ix++)
 		procs_unreserve(c->e->base, ix, region_proc(c->e->base, ix)->state);
 }
 
-/* All that is to be done about the dead victim. */
+static void kill_victims(struct cast *c)
+{
+	if (c->enters)
+		kill_entrants(c);
+	if (!c->enters)
+		engine_kill(c->victim);
+	if (c->second)
+		engine_kill(c->second);
+}
+
+static void check_clean(const struct cast *c)
+{
+	if (engine_check(c->e))
+		step_fail("not clean");
+}
+
+/* All that is to be done about the dead. */
 static void recover(struct cast *c, struct actor *by)
 {
-	if (c->enters || c->sweeps)
+	uint32_t groups = region_header(c->e->base)->group_hi;
+
+	if (c->pool) {
+		/* The threads first, then the processes. In between blocks are taken: one that was
+		 * freed although a process still has it in its chain is then somebody else's. */
+		for (uint32_t g = 0; g < groups; g++)
+			for (uint32_t k = 0; k < GROUP_THREADS; k++)
+				while (repair_bury_thread(&by->c, g * GROUP_SPAN + k, true) > 1)
+					engine_wait(by);
+		view_take_blocks(c, by);
+	}
+	if (c->enters || c->sweeps || c->second || c->pool)
 		engine_sweep(by);
 	else
 		engine_bury(by, c->victim);
+	if (c->forks)
+		free_reserved(by);
+	if (c->pool && by == c->last)
+		check_clean(c); /* each block still has one owner */
+	if (c->pool)
+		view_give_blocks(c, by);
 }
 
 /* Somebody begins to sleep on a lock just before its owner dies. */
-static uint64_t sleep_on_victims_lock(struct cast *c, struct actor *owner)
+static uint64_t sleep_on_lock_of(struct cast *c, const struct actor *owner)
 {
-	uint64_t off = actor_slot(owner)->held;
-	rlock_shm *word = region_at(c->e->base, off);
+	uint64_t off = owner ? actor_slot(owner)->held : 0;
+	rlock_shm *word = off ? region_at(c->e->base, off) : NULL;
 
-	if (!off || (*word & RLOCK_OWNER) != owner->c.thread_ix + 1)
+	if (!word || (*word & RLOCK_OWNER) != owner->c.thread_ix + 1)
 		return 0;
 	*word |= RLOCK_W;
 	return off;
 }
 
-/* ---- Checks after recovery --------------------------------------------------------------- */
-
-static void check_wakes(struct cast *c, uint64_t lock)
+static struct cast die_in(struct engine *e, const struct cast *from)
 {
-	for (int i = 0; i < STEP_WAITERS; i++) {
-		enum wait_state state = c->waiter[i] ? actor_state(c->waiter[i]) : WAIT_FREE;
+	struct cast c = cast_in(e, from);
 
-		if ((state == WAIT_GRANTED || state == WAIT_REMOVED) &&
-		    !engine_woken(c->e, region_off(c->e->base, &actor_slot(c->waiter[i])->st),
-				  c->wakes))
-			fail("waiter %d was told and not woken", i);
-	}
-	if (lock && !engine_woken(c->e, lock, c->wakes))
-		fail("who sleeps on lock %#llx was not woken", (unsigned long long)lock);
-	for (int i = 0; i < 4; i++) {
-		uint32_t word = c->lock[i] ? *(rlock_shm *)region_at(c->e->base, c->lock[i]) : 0;
-
-		if (c->lock[i] && word != RLOCK_W && !engine_woken(c->e, c->lock[i], c->wakes))
-			fail("lock %#llx: %#x, and nobody was woken",
-			     (unsigned long long)c->lock[i], word);
-	}
+	kill_victims(&c);
+	return c;
 }
 
-/* Everybody can still do everything; then all is taken down, and nothing is left. */
-static void work_and_take_down(struct cast *c)
+/* What is left when the victim has done this (null: nothing) and died. */
+static void state_after(const struct cast *c, void (*f)(struct cast *), struct text *t)
 {
-	struct actor *a = c->last;
-	struct table_shm *t = &region_header(c->e->base)->table[FAMILY_SEM];
-	struct semop_shm both[2] = {{0, 1, OP_UNDO}, {1, 1, OP_UNDO}};
-	int32_t id = engine_semget(a, 4711, 2, GET_CREAT | GET_EXCL | 0600);
+	struct cast s = cast_in(copy1, c);
 
-	if (id < 0 || engine_semop(a, id, both, 2) != 0 || engine_op(a, id, 0, -1, 0) != 0 ||
-	    engine_getval(a, id, 1) != 1 || engine_rmid(a, id) != 0)
-		fail("a new set cannot be worked with");
-	for (int i = 0; i < STEP_SETS; i++)
-		if (c->id[i] >= 0 && engine_getval(a, c->id[i], 0) >= 0 &&
-		    engine_setval(a, c->id[i], 0, 5) != 0)
-			fail("set %d cannot be worked with", c->id[i]);
-	for (uint32_t i = 0; i < c->e->actor_count; i++)
-		if (&c->e->actor[i] != a)
-			engine_kill(&c->e->actor[i]);
-	engine_sweep(a);
-	for (uint32_t ix = 0; ix < t->hi; ix++) {
-		uint32_t live = region_object(c->e->base, FAMILY_SEM, ix)->live;
-
-		if (live && engine_rmid(a, (int32_t)live - 1) != 0)
-			fail("set %u cannot be removed", live - 1);
-	}
-	if (engine_exit(a) != 0)
-		fail("the last one cannot leave");
-	if (engine_check(c->e))
-		fail("not clean after all was taken down");
-	if (engine_blocks(c->e))
-		fail("%llu blocks are left", (unsigned long long)engine_blocks(c->e));
-	for (uint32_t ix = 0; ix < region_header(c->e->base)->proc_hi; ix++)
-		if (region_proc(c->e->base, ix)->state != PROC_FREE)
-			fail("process slot %u is left", ix);
-}
-
-/* ---- Stepping ---------------------------------------------------------------------------- */
-
-static bool cannot_step;
-
-/* Forks a child that does f and is stopped right before; its pid, or -1. */
-static pid_t begin(void (*f)(struct cast *), struct cast *c)
-{
-	pid_t pid = fork();
-	int status;
-
-	EXPECT(pid >= 0);
-	if (pid == 0) {
-		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
-			_exit(77);
-		kill(getpid(), SIGSTOP);
-		f(c);
-		kill(getpid(), SIGSTOP);
-		_exit(0);
-	}
-	EXPECT_INT(waitpid(pid, &status, 0), pid);
-	if (WIFSTOPPED(status))
-		return pid;
-	cannot_step = true;
-	return -1;
-}
-
-/* One instruction. False: f has returned, or the child has come to grief. */
-static bool step(pid_t pid)
-{
-	int status;
-
-	EXPECT(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) == 0);
-	EXPECT_INT(waitpid(pid, &status, 0), pid);
-	if (WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP)
-		return true;
-	if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
-		fail("what is stepped ended by itself, status %#x", status);
-	return false;
-}
-
-static void end(pid_t pid)
-{
-	int status;
-
-	kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) == pid && !WIFEXITED(status) && !WIFSIGNALED(status))
-		;
+	if (f)
+		f(&s);
+	kill_victims(&s);
+	recover(&s, s.last);
+	check_clean(&s);
+	view_describe(&s, t);
 }
 
 /* ---- The second depth -------------------------------------------------------------------- */
-
-static struct engine *copy1, *copy2, *snap1, *snap2;
 
 static void recover_by_recoverer(struct cast *c)
 {
 	recover(c, c->recoverer);
 }
 
-/* `c` is a copy in which the victim is dead; `expected` is what its recovery leads to. */
-static void step_recovery(struct cast *c, const struct text *expected)
+struct recovery {
+	struct cast cast; /* in copy1 */
+	struct text expected;
+	uint64_t changes;
+	uint32_t every;
+};
+
+/* The recoverer of copy1 dies too, here in copy2. */
+static void second_death(void *context, uint64_t n)
 {
 	static struct text seen;
-	pid_t pid = begin(recover_by_recoverer, c);
-	uint64_t n = 0;
+	struct recovery *r = context;
+	const struct text *expected = &r->expected;
 	struct cast s;
 
-	if (pid < 0)
+	if (r->changes++ % r->every)
 		return;
-	cast_in(snap2, c);
-	while (n++ < INSTRUCTIONS_MOST && step(pid)) {
-		count->instructions++;
-		if (!engine_differs(snap2, c->e))
-			continue;
-		cast_in(snap2, c);
-		at.second = n;
-		count->second_deaths++;
-		s = cast_in(copy2, c);
-		engine_kill(s.recoverer);
-		s.recoverer->c.owed = 0;
-		if (n & 1) { /* others work before anybody looks after the dead */
-			int32_t id = engine_semget(s.last, 0, 2, 0600);
+	s = cast_in(copy2, &r->cast);
+	count->second_deaths++;
+	at.second = n;
+	engine_kill(s.recoverer);
+	if (n & 1) { /* others work before anybody looks after the dead */
+		int32_t id = engine_semget(s.last, 0, 2, 0600);
+		struct actor *other = engine_join(s.e), *pool = s.pool;
 
-			if (id < 0 || engine_op(s.last, id, 0, 1, 0) != 0)
-				fail("nothing can be done between two deaths");
-			engine_bury(s.last, s.recoverer);
-			recover(&s, s.last);
-			if (engine_check(s.e))
-				fail("not clean");
-			work_and_take_down(&s);
-			continue;
-		}
+		if (id < 0 || engine_op(s.last, id, 0, 1, 0) != 0)
+			step_fail("nothing can be done between two deaths");
+		/* What the dead had, and the dead burier was giving back. */
+		s.pool = s.dead ? s.dead : s.victim;
+		view_take_blocks(&s, other);
+		s.pool = pool;
 		engine_bury(s.last, s.recoverer);
 		recover(&s, s.last);
-		if (engine_check(s.e))
-			fail("not clean");
+		check_clean(&s);
+		view_give_blocks(&s, other);
+	} else {
+		engine_bury(s.last, s.recoverer);
+		recover(&s, s.last);
+		check_clean(&s);
 		/* Its own slots aside, which are gone. */
 		s.recoverer = NULL;
-		describe(&s, &seen);
+		view_describe(&s, &seen);
 		if (strcmp(seen.s, expected->s) != 0)
-			fail("another outcome than that of the first death\n--- %s--- %s",
-			     expected->s, seen.s);
-		check_wakes(&s, 0);
-		work_and_take_down(&s);
+			step_fail("another outcome than that of the first death\n--- %s--- %s",
+				  expected->s, seen.s);
+		view_check_wakes(&s, 0);
 	}
+	view_work_and_take_down(&s);
 	at.second = 0;
-	end(pid);
+}
+
+static void step_recovery(const struct cast *c, bool by_stores)
+{
+	static struct recovery r;
+	struct cast s = die_in(copy1, c), runner;
+
+	r.changes = 0;
+	r.every = scene->flags & SCENE_LARGE ? LARGE_SAMPLE : 1;
+	/* As it is when the recoverer is dead and buried too. */
+	engine_kill(s.recoverer);
+	engine_bury(s.last, s.recoverer);
+	recover(&s, s.last);
+	view_describe(&s, &r.expected);
+	r.cast = die_in(copy1, c);
+	(void)sleep_on_lock_of(&r.cast, r.cast.victim);
+	/* The actor is changed by what it does: copies are made of its twin. */
+	runner = r.cast;
+	runner.recoverer = twin(copy1, r.cast.recoverer);
+	if (by_stores)
+		count->stores +=
+			trace_stores(recover_by_recoverer, &runner, snap2, second_death, &r);
+	else
+		count->instructions +=
+			trace_instructions(recover_by_recoverer, &runner, snap2, second_death, &r);
 }
 
 /* ---- The first depth --------------------------------------------------------------------- */
 
-struct death {
-	uint64_t instruction;
-	struct text seen;
-};
+static struct text before, after;
+static bool committed;
 
-/* The victim dies in a copy of what is. */
-static struct cast die_in(struct engine *e, const struct cast *from)
+static void compare(const struct text *seen)
 {
-	struct cast c = cast_in(e, from);
+	bool is_before = strcmp(seen->s, before.s) == 0;
+	bool is_after = strcmp(seen->s, after.s) == 0;
 
-	if (c.enters)
-		kill_entrants(&c);
-	else
-		engine_kill(c.victim);
-	return c;
+	if (!is_before && !is_after)
+		step_fail("neither before nor after\n--- before\n%s--- after\n%s--- seen\n%s",
+			  before.s, after.s, seen->s);
+	if (committed && !is_after)
+		step_fail("done before, and now it is not");
+	committed |= is_after && !is_before;
 }
 
-static void one_death(const struct cast *c, struct death *d, bool deep)
+static void one_death(const struct cast *c, uint64_t n)
 {
+	static struct text seen;
 	struct cast s = die_in(copy1, c);
-	uint64_t lock = c->enters ? 0 : sleep_on_victims_lock(&s, s.victim);
+	uint64_t lock = c->enters ? 0 : sleep_on_lock_of(&s, s.victim);
 
 	count->deaths++;
-	at.instruction = d->instruction;
-	if (d->instruction & 1) /* met by others first, buried later */
-		for (int i = 0; i < STEP_SETS; i++)
+	if (n & 1) /* met by others first, buried later */
+		for (int i = 0; i < STEP_OBJECTS; i++)
 			if (c->id[i] >= 0) {
 				(void)engine_getval(s.last, c->id[i], 0);
 				(void)engine_getncnt(s.last, c->id[i], 0);
 			}
 	recover(&s, s.last);
-	if (engine_check(s.e))
-		fail("not clean");
-	describe(&s, &d->seen);
-	check_wakes(&s, lock);
-	work_and_take_down(&s);
-	if (deep) {
-		static struct text expected;
-
-		/* As it is when the recoverer is dead and buried too. */
-		s = die_in(copy1, c);
-		engine_kill(s.recoverer);
-		engine_bury(s.last, s.recoverer);
-		recover(&s, s.last);
-		describe(&s, &expected);
-		s = die_in(copy1, c);
-		(void)sleep_on_victims_lock(&s, s.victim);
-		step_recovery(&s, &expected);
-	}
+	check_clean(&s);
+	view_describe(&s, &seen);
+	compare(&seen);
+	view_check_wakes(&s, lock);
+	view_work_and_take_down(&s);
 }
 
-static void compare(const struct death *d, size_t n, const struct text *before,
-		    const struct text *after)
+/* Recovery is stepped for the k-th death; now and then both ways, which must see the same. */
+static void deep_death(const struct cast *c, uint64_t k)
 {
-	bool committed = false;
+	bool traced =
+		!trace_knows_stores || (options->traced_every && k % options->traced_every == 0);
 
-	for (size_t i = 0; i < n; i++) {
-		bool is_before = strcmp(d[i].seen.s, before->s) == 0;
-		bool is_after = strcmp(d[i].seen.s, after->s) == 0;
-
-		at.instruction = d[i].instruction;
-		if (!is_before && !is_after)
-			fail("neither before nor after\n--- before\n%s--- after\n%s--- seen\n%s",
-			     before->s, after->s, d[i].seen.s);
-		if (committed && !is_after)
-			fail("done before, and now it is not");
-		committed |= is_after && !is_before;
-	}
+	if (trace_knows_stores)
+		step_recovery(c, true);
+	if (traced)
+		step_recovery(c, false);
 }
 
-static void after_death(const struct cast *c, struct text *t)
+static bool is_taken(const struct engine *e, uint32_t thread_ix)
 {
-	struct cast s = die_in(copy1, c);
+	const struct thread_shm *t = region_thread(e->base, thread_ix);
 
-	recover(&s, s.last);
-	describe(&s, t);
+	return t && (CLAIM_GEN(t->claim) & 1);
 }
 
-static void run_scene(void)
+static void set_up(struct cast *c)
 {
-	static struct text before, after;
-	struct cast c = {.e = engine_new()};
-	struct death *d = calloc(4000, sizeof(*d));
-	uint64_t n = 0, changes = 0;
-	size_t deaths = 0;
-	pid_t pid;
+	*c = (struct cast){.e = engine_new()};
+	at.step = at.second = 0;
+	for (int i = 0; i < STEP_OBJECTS; i++)
+		c->id[i] = -1;
+	c->last = engine_join(c->e);
+	c->recoverer = engine_join(c->e);
+	c->victim = engine_join(c->e);
+	if (scene->second)
+		c->second = engine_join(c->e);
+	scene->prepare(c);
+	c->wakes = c->e->shared->wakes;
+	for (uint32_t ix = region_header(c->e->base)->proc_hi; !c->procs && ix-- > 0;)
+		if (region_proc(c->e->base, ix)->state != PROC_FREE)
+			c->procs = ix + 1;
+	c->threads = region_header(c->e->base)->group_hi * GROUP_SPAN;
+	while (c->threads && !is_taken(c->e, c->threads - 1))
+		c->threads--;
+	if (engine_check(c->e))
+		step_fail("not clean to begin with");
+}
 
-	EXPECT(d);
-	at.instruction = at.second = 0;
-	for (int i = 0; i < STEP_SETS; i++)
-		c.id[i] = -1;
-	c.last = engine_join(c.e);
-	c.recoverer = engine_join(c.e);
-	c.victim = engine_join(c.e);
-	scene->prepare(&c);
-	c.wakes = c.e->shared->wakes;
-	c.procs = c.e->actor_count;
-	c.threads = region_header(c.e->base)->group_hi * GROUP_SPAN;
-	if (engine_check(c.e))
-		fail("not clean to begin with");
-	after_death(&c, &before);
-	pid = begin(scene->act, &c);
-	if (pid >= 0) {
-		engine_copy(snap1, c.e);
-		while (n++ < INSTRUCTIONS_MOST && step(pid)) {
-			if (!engine_differs(snap1, c.e))
-				continue;
-			engine_copy(snap1, c.e);
-			if (changes++ % options->every || deaths == 4000)
-				continue;
-			d[deaths].instruction = n;
-			one_death(&c, &d[deaths],
-				  options->deep_every &&
-					  (changes - 1) / options->every % options->deep_every ==
-						  0);
-			deaths++;
-		}
-		count->instructions += n;
-		after_death(&c, &after);
-		end(pid);
-		compare(d, deaths, &before, &after);
-	}
-	if (options->verbose)
-		printf("%-28s %7llu instructions, %4zu of %4llu changes, commit %s\n", scene->name,
-		       (unsigned long long)n, deaths, (unsigned long long)changes,
-		       strcmp(before.s, after.s) ? "seen" : "not to be seen");
-	fflush(stdout);
-	free(d);
-	engine_kill(c.victim);
-	if (c.enters)
-		kill_entrants(&c);
+static void tear_down(struct cast *c)
+{
+	kill_victims(c);
 	for (int i = 0; i < 4; i++)
-		if (c.lock[i])
-			*(rlock_shm *)region_at(c.e->base, c.lock[i]) = 0;
-	if (engine_free(c.e))
-		fail("not clean at the end");
+		if (c->lock[i])
+			*(rlock_shm *)region_at(c->e->base, c->lock[i]) = 0;
+	view_take_down(c);
+	if (engine_free(c->e))
+		step_fail("not clean at the end");
+}
+
+struct first {
+	struct cast cast;
+	uint64_t changes, deaths;
+};
+
+static void first_change(void *context, uint64_t n)
+{
+	uint32_t deep = scene->flags & SCENE_LARGE && options->deep_every < LARGE_SAMPLE
+				? LARGE_SAMPLE
+				: options->deep_every;
+	struct first *f = context;
+
+	if (f->changes++ % options->every)
+		return;
+	at.step = n;
+	one_death(&f->cast, n);
+	if (options->deep_every && f->deaths % deep == 0)
+		deep_death(&f->cast, f->deaths / deep);
+	f->deaths++;
+}
+
+static bool run_single(void)
+{
+	struct first f = {0};
+	uint64_t steps;
+
+	set_up(&f.cast);
+	state_after(&f.cast, NULL, &before);
+	state_after(&f.cast, scene->act, &after);
+	committed = false;
+	steps = trace_instructions(scene->act, &f.cast, snap1, first_change, &f);
+	count->instructions += steps;
+	if (steps && !f.changes)
+		step_fail("nothing was done");
+	if (steps && strcmp(before.s, after.s) != 0 && options->every == 1 && !committed)
+		step_fail("it never came to be done");
+	if (options->verbose)
+		printf("%s/%s/%s: %llu instructions, %llu changes, %llu deaths, commit %s\n",
+		       scene->family, scene->operation, scene->situation, (unsigned long long)steps,
+		       (unsigned long long)f.changes, (unsigned long long)f.deaths,
+		       strcmp(before.s, after.s) ? "seen" : "not to be seen");
+	tear_down(&f.cast);
+	return steps != 0;
+}
+
+/* ---- Two deaths at once ------------------------------------------------------------------ */
+
+/*
+ * What may be seen after it: each of the two made its call (a, b) or not, and died at some moment
+ * after it (A, B), when it was buried at once. A recovery that finishes the call of one may find
+ * the other dead already.
+ */
+static const char *const histories[] = {
+	"AB",  "BA",   "aAB",  "aBA",  "BaA",  "bBA",  "bAB",
+	"AbB", "abAB", "abBA", "baAB", "baBA", "aAbB", "bBaA",
+};
+#define HISTORIES (sizeof(histories) / sizeof(histories[0]))
+
+static struct text outcome[HISTORIES];
+
+static void die_and_be_buried(struct cast *c, struct actor *a)
+{
+	engine_kill(a);
+	engine_bury(c->last, a);
+}
+
+static void state_after_history(const struct cast *c, const char *history, struct text *t)
+{
+	struct cast s = cast_in(copy1, c);
+
+	for (; *history; history++)
+		switch (*history) {
+		case 'a':
+			scene->act(&s);
+			break;
+		case 'b':
+			scene->second(&s);
+			break;
+		case 'A':
+			die_and_be_buried(&s, s.victim);
+			break;
+		default:
+			die_and_be_buried(&s, s.second);
+		}
+	recover(&s, s.last);
+	check_clean(&s);
+	view_describe(&s, t);
+}
+
+/* Both are dead; context: the cast in copy1. */
+static void both_die(void *context, uint64_t n)
+{
+	static struct text seen;
+	struct cast s = cast_in(copy2, context);
+	size_t i = 0;
+
+	count->pair_deaths++;
+	at.second = n;
+	(void)sleep_on_lock_of(&s, s.victim);
+	(void)sleep_on_lock_of(&s, s.second);
+	kill_victims(&s);
+	if (n & 1)
+		engine_bury(s.last, s.second);
+	recover(&s, s.last);
+	check_clean(&s);
+	view_describe(&s, &seen);
+	while (i < HISTORIES && strcmp(seen.s, outcome[i].s) != 0)
+		i++;
+	if (i == HISTORIES)
+		step_fail("no outcome that the two can have\n--- neither\n%s--- the first\n%s"
+			  "--- the second\n%s--- both\n%s--- seen\n%s",
+			  outcome[0].s, outcome[2].s, outcome[5].s, outcome[8].s, seen.s);
+	view_check_wakes(&s, 0);
+	view_work_and_take_down(&s);
+	at.second = 0;
+}
+
+/* The first is stopped: the second begins, and both die at each change that it makes. */
+static void first_stops(void *context, uint64_t n)
+{
+	struct first *f = context;
+	struct cast s, runner;
+
+	if (f->changes++ % options->every)
+		return;
+	at.step = n;
+	runner = s = cast_in(copy1, &f->cast);
+	runner.second = twin(copy1, s.second);
+	both_die(&s, 0);
+	count->stores += trace_stores(scene->second, &runner, snap2, both_die, &s);
+}
+
+static bool run_pair(void)
+{
+	uint64_t deaths = count->pair_deaths, steps;
+	struct first f = {0};
+
+	set_up(&f.cast);
+	for (size_t i = 0; i < HISTORIES; i++)
+		state_after_history(&f.cast, histories[i], &outcome[i]);
+	steps = trace_instructions(scene->act, &f.cast, snap1, first_stops, &f);
+	count->instructions += steps;
+	deaths = count->pair_deaths - deaths;
+	if (steps && !deaths)
+		step_fail("nothing was done");
+	if (options->verbose)
+		printf("%s/%s/%s: %llu instructions, %llu changes, %llu double deaths\n",
+		       scene->family, scene->operation, scene->situation, (unsigned long long)steps,
+		       (unsigned long long)f.changes, (unsigned long long)deaths);
+	tear_down(&f.cast);
+	return steps != 0;
+}
+
+/* ------------------------------------------------------------------------------------------ */
+
+static bool is_wanted(void)
+{
+	static uint32_t number;
+	char name[256];
+
+	if (!(scene->second ? options->pairs : options->singles))
+		return false;
+	if (number++ % options->scene_every)
+		return false;
+	if (!options->only)
+		return true;
+	snprintf(name, sizeof(name), "%s/%s/%s", scene->family, scene->operation, scene->situation);
+	return strstr(name, options->only) != NULL;
 }
 
 int step_all(const struct step_options *o, struct step_count *ret)
 {
+	const char *operation = "";
+	bool runs = true;
+
 	options = o;
 	count = ret;
 	copy1 = engine_new();
 	copy2 = engine_new();
 	snap1 = engine_new();
 	snap2 = engine_new();
-	for (scene = scenes; scene->name && !cannot_step; scene++) {
-		if (o->only && strncmp(scene->name, o->only, strlen(o->only)) != 0)
-			continue;
-		if ((scene->slow && !o->slow) || (o->end_ns && engine_now_ns() > o->end_ns)) {
-			count->left_out++;
-			continue;
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (scene = tables[i]; scene->family && runs; scene++) {
+			if (!is_wanted())
+				continue;
+			if (((scene->flags & SCENE_LARGE) && !o->large) ||
+			    (o->end_ns && engine_now_ns() > o->end_ns)) {
+				count->left_out++;
+				continue;
+			}
+			count->situations++;
+			count->operations += strcmp(operation, scene->operation) != 0;
+			operation = scene->operation;
+			runs = scene->second ? run_pair() : run_single();
+			fflush(stdout);
 		}
-		count->scenes++;
-		run_scene();
-	}
-	return cannot_step ? 77 : 0;
+	return runs ? 0 : 77;
+}
+
+void step_list(void)
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct scene *s = tables[i]; s->family; s++)
+			printf("%-6s %-14s %s%s\n", s->family, s->operation, s->situation,
+			       s->flags & SCENE_LARGE ? " (large)" : "");
 }
