@@ -472,7 +472,7 @@ static struct attach_shm *record_at(struct caller *c, uint64_t address)
 	struct attach_shm *r = NULL;
 
 	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
-		if (r->address == address)
+		if (r->address == address && load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
 			break;
 	return r;
 }
@@ -506,7 +506,8 @@ static struct attach_shm *record_of_moved(struct caller *c, const struct segment
 	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
 		struct beginning b = {r, s};
 
-		if (shm_segment_of(c->base, r) == s && spare_run(begins_there, &b) == 0)
+		if (load_acquire(&r->state) == ATTACH_LIVE && /* SHM_A1/A */
+		    shm_segment_of(c->base, r) == s && spare_run(begins_there, &b) == 0)
 			break;
 	}
 	return r;
@@ -516,11 +517,12 @@ static struct attach_shm *record_of_moved(struct caller *c, const struct segment
 static bool unmap_whole(struct detaching *d)
 {
 	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
+	uint64_t bytes = s ? shm_segment_bytes(s) : 0; /* once: it lies in shared memory */
 
-	if (!s || !attach_file_is_whole_at(s, d->address))
+	if (!s || !attach_file_is_whole_at(s, d->address, bytes))
 		return false;
 	d->segment = s;
-	unmap(d->address, d->address + shm_segment_bytes(s));
+	unmap(d->address, d->address + bytes);
 	return true;
 }
 
@@ -530,6 +532,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	struct detaching d = {.c = c, .address = address};
 	struct attach_shm *r;
 	int32_t doomed = -1;
+	bool is_whole;
 
 	if (address % PAGE_BYTES)
 		return -EINVAL;
@@ -539,8 +542,9 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 		return -EINTR;
 	}
 	r = d.record = record_at(c, address);
-	d.blind = !unmap_whole(&d) && spare_run(unmap_found, &d) < 0;
-	if (d.segment && (!r || shm_segment_of(c->base, r) != d.segment))
+	is_whole = unmap_whole(&d);
+	d.blind = !is_whole && spare_run(unmap_found, &d) < 0;
+	if (d.segment && !is_whole && (!r || shm_segment_of(c->base, r) != d.segment))
 		r = record_of_moved(c, d.segment);
 	if (d.blind && r && (d.segment = shm_segment_of(c->base, r)) != NULL)
 		unmap(address, address + shm_segment_bytes(d.segment));
@@ -548,7 +552,9 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 		shm_note_detach(d.segment, c->pid, time(NULL));
 		if (shm_is_doomed(c->base, d.segment))
 			doomed = d.segment->id;
-		if (r && !is_needed(c, r, d.segment))
+		if (is_whole)
+			shm_left(c, r);
+		else if (r && !is_needed(c, r, d.segment))
 			shm_detached(c, r, 0);
 	}
 	/* With nothing found its record stays: it may have been moved. */
@@ -602,7 +608,7 @@ static uint64_t count_attached(struct caller *c, const struct shm_status *st)
 	for (uint32_t p = 0; p < hi; p++) {
 		uint32_t n = shm_count_records(c->base, p, st->ix, st->segment.object.gen);
 
-		if (n)
+		if (n || shm_has_left(c->base, p, st->ix, st->segment.object.gen))
 			sum += count_of(c, p, s, n);
 	}
 	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */

@@ -141,12 +141,26 @@ size_t attach_file_name_directory(char to[PATH_MAX], const char *region, uint64_
 	return n + 13;
 }
 
+static int usable_door(void)
+{
+	struct stat st;
+	int door = load_relaxed(&files.door); /* set before threads can differ about it */
+
+	if (door < 0)
+		return -1;
+	if (sys_call(SYS_fstat, door, (long)&st, 0, 0, 0, 0) == 0 && st.st_dev == files.dev &&
+	    st.st_ino == files.door_inode)
+		return door;
+	store_relaxed(&files.door, -1); /* closed, and perhaps used again, by the program */
+	return -1;
+}
+
 void attach_file_place(const char *region, dev_t dev, uint64_t inode, int64_t created)
 {
+	sys_close(usable_door()); /* of another session, by what is known of that one */
 	files.length = attach_file_name_directory(files.directory, region, inode, created);
 	hugefile_prefix(files.huge_prefix, files.directory, files.length - 1);
 	files.dev = dev;
-	sys_close(files.door);
 	files.door = -1;
 	spare_keep(-1);
 	forget_seen();
@@ -164,20 +178,6 @@ dev_t attach_file_device(const struct segment_shm *s)
 
 /* ---- The directory ----------------------------------------------------------------------- */
 
-static int usable_door(void)
-{
-	struct stat st;
-	int door = load_relaxed(&files.door); /* set before threads can differ about it */
-
-	if (door < 0)
-		return -1;
-	if (sys_call(SYS_fstat, door, (long)&st, 0, 0, 0, 0) == 0 && st.st_dev == files.dev &&
-	    st.st_ino == files.door_inode)
-		return door;
-	store_relaxed(&files.door, -1); /* closed, and perhaps used again, by the program */
-	return -1;
-}
-
 /* The system call nr(directory, name, a, b, c) of the openat kind. */
 static long in_directory(long nr, const char *name, long a, long b, long c)
 {
@@ -186,6 +186,8 @@ static long in_directory(long nr, const char *name, long a, long b, long c)
 	size_t n = strlen(name);
 	long fd, r;
 
+	if (!files.length)
+		return -ENOENT;
 	if (door >= 0)
 		return sys_call(nr, door, (long)name, a, b, c, 0);
 	if (files.length + n < sizeof(path)) {
@@ -206,6 +208,8 @@ static long open_directory(void)
 {
 	long door = usable_door();
 
+	if (!files.length)
+		return -ENOENT;
 	return door >= 0 ? door
 			 : sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
 				    O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
@@ -223,6 +227,8 @@ static long make_directory(void)
 	char path[PATH_MAX];
 	long r;
 
+	if (!files.length)
+		return -ENOENT;
 	memcpy(path, files.directory, files.length + 1);
 	path[files.length - 1] = 0;
 	r = sys_call(SYS_mkdirat, AT_FDCWD, (long)path, 0777, 0, 0, 0);
@@ -424,6 +430,16 @@ int attach_file_make(struct segment_shm *s)
 	return spare_run(make_only, s);
 }
 
+/*
+ * Is it the file that was made? The namespace's directory lets nobody put another in its place; a
+ * hugetlbfs may be open to others, so there it is asked each time, and whose the file is, too.
+ */
+static bool is_its_file(const struct segment_shm *s, const struct stat *st)
+{
+	return st->st_dev == attach_file_device(s) && st->st_ino == s->inode &&
+	       (!shm_huge_shift(s) || st->st_uid == session.owner);
+}
+
 static long open_file(struct segment_shm *s, bool read_only)
 {
 	uint32_t ix = (uint32_t)s->id & (OBJECT_CAPACITY - 1);
@@ -440,12 +456,11 @@ static long open_file(struct segment_shm *s, bool read_only)
 		sys_close(fd);
 	}
 	fd = open_named(s, name, read_only ? O_RDONLY : O_RDWR);
-	if (fd < 0 || load_relaxed(seen_place(ix)) == mark) /* private */
+	if (fd < 0 || (!shm_huge_shift(s) && load_relaxed(seen_place(ix)) == mark)) /* private */
 		return fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 && (st.st_dev != attach_file_device(s) || st.st_ino != s->inode ||
-		       (uint64_t)st.st_size < s->bytes))
-		r = -ESTALE; /* not the file that it was */
+	if (r == 0 && (!is_its_file(s, &st) || (uint64_t)st.st_size < s->bytes))
+		r = -ESTALE;
 	if (r == 0) {
 		store_relaxed(seen_place(ix), mark); /* private */
 		return fd;
@@ -515,7 +530,8 @@ static int ask(void *context)
 	if (fd < 0)
 		return (int)fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 && load_acquire(&s->made) && st.st_dev != attach_file_device(s)) /* SHM_F1/A */
+	if (r == 0 && load_acquire(&s->made) && /* SHM_F1/A */
+	    (shm_huge_shift(s) ? !is_its_file(s, &st) : st.st_dev != files.dev))
 		r = -ESTALE;
 	if (r == 0)
 		r = sys_call(SYS_fcntl, fd, F_OFD_GETLK, (long)&lock, 0, 0, 0);
@@ -540,7 +556,7 @@ int attach_file_holds(const struct segment_shm *s, uint64_t byte)
 	return spare_run(ask, &q);
 }
 
-bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address)
+bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address, uint64_t bytes)
 {
 	char link[LINK_BYTES], name[NAME_BYTES], path[512];
 	size_t length;
@@ -548,7 +564,7 @@ bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address)
 
 	file_name(name, s->key, s->id);
 	length = files.length + strlen(name);
-	link_name(link, address, address + shm_mapped_bytes(s->bytes));
+	link_name(link, address, address + bytes);
 	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof(path), 0, 0);
 	return n > 0 && (size_t)n == length && memcmp(path, files.directory, files.length) == 0 &&
 	       memcmp(path + files.length, name, length - files.length) == 0;
@@ -610,6 +626,8 @@ static uint64_t free_bytes(void)
 	uint64_t bytes = UINT64_MAX;
 	long r;
 
+	if (!files.length)
+		return UINT64_MAX;
 	/* The file system is that of the namespace's directory, which is there in any case. */
 	memcpy(path, files.directory, files.length + 1);
 	path[files.length - 13] = 0;

@@ -64,9 +64,9 @@ int attach_file_map(struct attach_mapping *m);
 /* Has anybody the file mapped? 1 yes, 0 no, -errno unknown. */
 int attach_file_in_use(const struct segment_shm *s);
 
-/* Is there, from the address on, one mapping of the segment's file as long as the segment? False also
- * when it cannot be told at the price of one system call. */
-bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address);
+/* Is there, from the address on, one mapping of the segment's file of so many bytes? False also when
+ * it cannot be told at the price of one system call. */
+bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address, uint64_t bytes);
 
 /* Has anybody still something mapped of the attach that locked this byte? As above. */
 int attach_file_holds(const struct segment_shm *s, uint64_t byte);

@@ -47,7 +47,8 @@ int attach_maps_open(struct attach_maps *m, pid_t pid)
 	m->by_text = attach_maps_only_text;
 	m->length = m->at = 0;
 	m->fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	return m->fd < 0 ? (int)m->fd : 0;
+	m->error = m->fd < 0 ? (int)m->fd : 0;
+	return m->error;
 }
 
 void attach_maps_close(struct attach_maps *m)
@@ -67,6 +68,8 @@ static int next_char(struct attach_maps *m)
 		do
 			n = sys_call(SYS_read, m->fd, (long)m->buffer, sizeof(m->buffer), 0, 0, 0);
 		while (n == -EINTR);
+		if (n < 0)
+			m->error = (int)n;
 		if (n <= 0)
 			return -1;
 		m->length = (uint32_t)n;
@@ -133,8 +136,11 @@ bool attach_maps_next(struct attach_maps *m, uint64_t from, bool any, struct att
 						   makedev(q.dev_major, q.dev_minor)};
 			return true;
 		}
-		if (r != -ENOTTY && r != -EINVAL)
+		if (r != -ENOTTY && r != -EINVAL) {
+			if (r != -ENOENT && r != -ESRCH) /* none; none, for the process has ended */
+				m->error = (int)r;
 			return false;
+		}
 		m->by_text = true;
 	}
 	while (read_line(m, ret))

@@ -19,6 +19,7 @@ struct attach_vma {
 struct attach_maps {
 	long fd;
 	bool by_text;
+	int error; /* -errno of what failed; 0: nothing, so far */
 	uint32_t length, at;
 	char buffer[2048];
 };
@@ -29,7 +30,8 @@ void attach_maps_close(struct attach_maps *m);
 
 /*
  * The first mapping that reaches beyond `from` (any: also of no file). Addresses must be asked for
- * in rising order. False: there is none.
+ * in rising order. False: there is none, or m->error says why that is not known (-EBADF: another
+ * thread has closed the descriptor), for spare_run() to try again.
  */
 bool attach_maps_next(struct attach_maps *m, uint64_t from, bool any, struct attach_vma *ret);
 

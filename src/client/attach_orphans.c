@@ -26,6 +26,8 @@
 #define ROUNDS       100
 #define TICK_SECONDS 2 /* a younger change of a directory may not be its last with this time */
 
+#define NOREPLACE 1 /* RENAME_NOREPLACE */
+
 static const char GONE[] = "gone-";
 
 struct dirent64_raw {
@@ -95,11 +97,18 @@ int attach_orphans_each(const char *directory, const unsigned char *base,
 
 /* ---- Removing ---------------------------------------------------------------------------- */
 
+/* Zeros, which another thread has put there and not yet said so. */
+static bool is_empty(const unsigned char *base)
+{
+	return load_relaxed(&region_header(base)->magic) == 0; /* set before anybody attaches */
+}
+
 struct sweep {
 	struct thread_block *tb;
 	const char *directory;
 	char huge_prefix[HUGEFILE_PREFIX_BYTES];
 	uint32_t count;
+	bool is_lost; /* the region: nothing it says of files counts any more */
 };
 
 static bool join(char to[PATH_MAX], const char *directory, const char *prefix, const char *name)
@@ -114,6 +123,21 @@ static bool join(char to[PATH_MAX], const char *directory, const char *prefix, c
 	return true;
 }
 
+/* Not onto another that is aside already: it may be a link, by which alone its file is found. It
+ * goes in this walk, this one in the next. Under the lock nobody else moves one there. */
+static int move_aside(const char *path, const char *aside)
+{
+	struct stat st;
+	long r = sys_call(SYS_renameat2, AT_FDCWD, (long)path, AT_FDCWD, (long)aside, NOREPLACE, 0);
+
+	if (r != -EINVAL && r != -ENOSYS) /* a file system, or a kernel, that cannot */
+		return (int)r;
+	r = sys_call(SYS_newfstatat, AT_FDCWD, (long)aside, (long)&st, AT_SYMLINK_NOFOLLOW, 0, 0);
+	if (r != -ENOENT)
+		return r < 0 ? (int)r : -EEXIST;
+	return (int)sys_call(SYS_renameat, AT_FDCWD, (long)path, AT_FDCWD, (long)aside, 0, 0);
+}
+
 /* Out of the way of segments to come. */
 static int set_aside(struct caller *c, const char *name, const char *path, const char *aside)
 {
@@ -121,9 +145,11 @@ static int set_aside(struct caller *c, const char *name, const char *path, const
 
 	if (rc != OUTCOME_DONE)
 		return rc;
-	rc = is_wanted(c->base, name) ? -EEXIST
-				      : (int)sys_call(SYS_renameat, AT_FDCWD, (long)path, AT_FDCWD,
-						      (long)aside, 0, 0);
+	rc = is_wanted(c->base, name) ? -EEXIST : 0;
+	if (lost_region() || is_empty(c->base)) /* then no file seems to be wanted */
+		rc = -ENOTRECOVERABLE;
+	if (rc == 0)
+		rc = move_aside(path, aside);
 	rlock_release(c, ids_table_lock(FAMILY_SHM));
 	return rc;
 }
@@ -135,7 +161,7 @@ static void remove_one(void *context, const char *name)
 	const char *doomed = path;
 	int rc = 0;
 
-	if (!join(path, w->directory, "", name))
+	if (w->is_lost || !join(path, w->directory, "", name))
 		return;
 	if (strncmp(name, GONE, sizeof(GONE) - 1) != 0) {
 		if (!join(aside, w->directory, GONE, name))
@@ -144,6 +170,7 @@ static void remove_one(void *context, const char *name)
 			call_enter(w->tb);
 			rc = set_aside(&w->tb->caller, name, path, aside);
 		} while (call_again(w->tb, rc));
+		w->is_lost = rc == -ENOTRECOVERABLE;
 		doomed = aside;
 	}
 	if (rc == 0 && (hugefile_drop(AT_FDCWD, w->huge_prefix, doomed) ||
@@ -189,6 +216,8 @@ uint32_t attach_orphans_remove(struct thread_block *tb)
 		if (attach_orphans_each(w.directory, tb->caller.base, remove_one, &w) < 0)
 			return sum;
 		sum += w.count;
+		if (w.is_lost)
+			return sum;
 		if (w.count == 0)
 			break;
 	}

@@ -2,8 +2,9 @@
 /*
  * Files of segments that have gone. A removal's last part unlinks the file; who dies before that is
  * buried, and the burial does it. What is left then comes from a remover that could not reach the
- * directory (chroot, another user), or from a helper that outlived its process (spare.h). Nothing
- * but room is lost by it; the reaper looks for it now and then, `usysv check` tells of it.
+ * directory (chroot, another user), or from a helper that outlived its process by a system call
+ * (spare.h). Nothing but room is lost by it; the reaper looks for it now and then, `usysv check`
+ * tells of it.
  *
  * Not async-signal-safe in time: a walk over the directory.
  */

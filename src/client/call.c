@@ -101,6 +101,15 @@ static bool is_still_stale(const struct thread_block *tb, const struct sleep *s)
 				    s->request; /* SEM_P2/A */
 }
 
+/* The waiter is taken back. Of a lost region it says nothing: its zeros look like a success. */
+static void sleep_ended(struct thread_block *tb, struct sleep *s, bool left, int reason)
+{
+	s->result = left ? reason : result(tb, s);
+	if (lost_region())
+		s->result = -ENOTRECOVERABLE;
+	s->settled = true;
+}
+
 int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 {
 	struct caller *c = &tb->caller;
@@ -123,10 +132,7 @@ int call_take_back(struct thread_block *tb, struct sleep *s, int reason)
 			(void)wait_busy(tb);
 			continue;
 		}
-		s->result = left ? reason : result(tb, s);
-		if (lost_region())
-			s->result = -ENOTRECOVERABLE; /* the waiter says nothing any more */
-		s->settled = true;
+		sleep_ended(tb, s, left, reason);
 		tb->sleep = NULL;
 		tb->stale = false;
 		if (c->owed)
@@ -157,8 +163,7 @@ void thread_leave_sleep(struct thread_block *tb)
 		tb->stale = s->stale = true;
 		s->request = WAIT_REQUEST(load_acquire(&region_self(c)->st)); /* SEM_P2/A */
 	} else {
-		s->result = left ? -EINTR : result(tb, s);
-		s->settled = true;
+		sleep_ended(tb, s, left, -EINTR);
 	}
 	tb->sleep = NULL;
 	section_leave(tb);

@@ -20,6 +20,7 @@
 #include "client/hugefile.h"
 #include "client/report.h"
 #include "client/session.h"
+#include "client/spare.h"
 #include "core/ids.h"
 #include "core/region.h"
 #include "ipc/shm.h"
@@ -38,20 +39,35 @@
 
 /* ---- shmget ------------------------------------------------------------------------------ */
 
-/* A number in a file of one line; -1: there is none. */
-static long read_number(const char *path)
+struct number {
+	const char *path;
+	long value;
+};
+
+static int try_number(void *context)
 {
+	struct number *number = context;
 	char text[32];
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	long n, value = -1;
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)number->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 
 	if (fd < 0)
-		return -1;
+		return (int)fd;
 	n = sys_call(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
 		value = (value < 0 ? 0 : value * 10) + (text[i] - '0');
-	return value;
+	number->value = value;
+	return n < 0 ? (int)n : 0;
+}
+
+/* A number in a file of one line; -1: there is none. */
+static long read_number(const char *path)
+{
+	struct number number = {path, -1};
+
+	(void)spare_run(try_number, &number); /* then there is none */
+	return number.value;
 }
 
 static bool huge_size_exists(uint32_t shift)

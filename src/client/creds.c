@@ -76,6 +76,7 @@ static struct creds *read_creds(void)
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
 
+	r->creds.uid = (uint32_t)call0(SYS_getuid);
 	r->creds.euid = (uint32_t)call0(SYS_geteuid);
 	r->creds.egid = (uint32_t)call0(SYS_getegid);
 	r->creds.fsgid = (uint32_t)sys_call(SYS_setfsgid, -1, 0, 0, 0, 0, 0);

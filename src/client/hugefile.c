@@ -247,12 +247,27 @@ static long size_and_reserve(const struct hugefile *h, long fd)
 	return 0;
 }
 
+/* Could another user put something else in the place of a file in this directory? */
+static bool is_open_to_others(const struct hugefile *h, const char *directory)
+{
+	struct stat st;
+
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)directory, (long)&st, 0, 0, 0) < 0)
+		return true;
+	if (st.st_uid != 0 && st.st_uid != h->owner)
+		return true;
+	return (st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX);
+}
+
 /* A file without a name in this directory, which has all else. A descriptor or -errno. */
 static long make_nameless(const struct hugefile *h, const char *directory)
 {
-	long r, fd = sys_call(SYS_openat, AT_FDCWD, (long)directory,
-			      O_TMPFILE | O_RDWR | O_CLOEXEC | O_LARGEFILE, 0600, 0, 0);
+	long r, fd;
 
+	if (is_open_to_others(h, directory))
+		return -ENOMEM;
+	fd = sys_call(SYS_openat, AT_FDCWD, (long)directory,
+		      O_TMPFILE | O_RDWR | O_CLOEXEC | O_LARGEFILE, 0600, 0, 0);
 	if (fd < 0)
 		return fd;
 	r = size_and_reserve(h, fd);
@@ -343,7 +358,7 @@ static long make_linked(const struct hugefile *h, int directory, const char *pre
 long hugefile_make(const struct hugefile *h, int directory, const char *prefix, const char *link)
 {
 	char target[PATH_BYTES], again[PATH_BYTES];
-	long fd = -EAGAIN, r;
+	long fd = -EAGAIN, r, found;
 
 	for (int tries = 0; tries < MAKE_TRIES; tries++) {
 		fd = hugefile_open(directory, prefix, link, O_RDWR | OPEN_FLAGS);
@@ -362,15 +377,17 @@ long hugefile_make(const struct hugefile *h, int directory, const char *prefix, 
 		if (fd < 0)
 			return fd;
 		r = give_name(fd, target);
-		if (r == 0 && read_link(directory, link, again) == 0)
+		found = r == 0 ? read_link(directory, link, again) : 0;
+		if (r == 0 && found == 0 && strcmp(again, target) == 0)
 			return fd;
 		sys_close(fd);
 		if (r == 0) {
-			sys_unlink(target);
-			return -ENOENT;
-		}
-		if (r != -EEXIST)
+			sys_unlink(target); /* nobody finds it by a link */
+			if (found < 0)
+				return -ENOENT;
+		} else if (r != -EEXIST) {
 			return r;
+		}
 	}
 	return -ESTALE;
 }

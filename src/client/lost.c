@@ -4,9 +4,14 @@
  *
  * Any process of the user can cut the region's file off, by accident too. What is mapped of it then
  * raises SIGBUS, in the middle of the engine, in other people's programs. The engine cannot look
- * before each access; but it bears any contents. So the handler puts zeros, private ones, in the
+ * before each access; but it bears any contents. So the handler puts zeros, nobody else's, in the
  * place of the whole region, and the engine goes on: all marks are 0, so it finds nothing and ends
  * soon. From then on the process is out of its namespace, and every call says ENOTRECOVERABLE.
+ * Only a thread that has SIGBUS blocked is not helped: the kernel kills its process at the fault.
+ *
+ * The zeros are a sparse file's, without a name: of private memory of that size all is charged at
+ * once where the kernel does not overcommit, or RLIMIT_DATA is set. Forked children have the same
+ * file, but call nothing on it, for they would have to register first.
  *
  *   LOST_P1  loss of the region
  *    word      lost_word (private memory of the process)
@@ -20,16 +25,23 @@
  */
 #include "client/lost.h"
 
+#include <errno.h>
+#include <linux/memfd.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/sys.h"
 #include "client/report.h"
 #include "client/session_priv.h"
 #include "core/layout.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
 
 uint32_t lost_word;
 
@@ -40,20 +52,43 @@ static bool is_inside(uintptr_t address, const unsigned char *base)
 	return base && address >= (uintptr_t)base && address - (uintptr_t)base < REGION_BYTES;
 }
 
+/* The descriptor of a file of so many zeros, or -errno. */
+static long zeros_file(long bytes)
+{
+	static const char name[] = "usysv-lost";
+	struct rlimit most;
+	long rc, fd;
+
+	/* Beyond it ftruncate() raises a signal. */
+	rc = sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&most, 0, 0);
+	if (rc < 0 || most.rlim_cur < (rlim_t)bytes)
+		return -EFBIG;
+	fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
+	if (fd == -EINVAL)
+		fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC, 0, 0, 0, 0);
+	if (fd < 0)
+		return fd;
+	rc = sys_call(SYS_ftruncate, fd, bytes, 0, 0, 0, 0);
+	if (rc == 0)
+		return fd;
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return rc;
+}
+
 /*
  * Made elsewhere, for no page is to be there before it is touched (under mlockall(MCL_FUTURE) a new
  * mapping that can be read is filled at once), and moved in one step, which other threads do not see.
  */
-static bool put_zeros(const unsigned char *base)
+static bool map_zeros(const unsigned char *base, long fd)
 {
 	long bytes = (long)REGION_BYTES;
-	long p = sys_call(SYS_mmap, 0, bytes, PROT_NONE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long flags =
+		fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED | MAP_NORESERVE;
+	long p = sys_call(SYS_mmap, 0, bytes, PROT_NONE, flags, fd, 0);
 
 	if (p < 0 && p > -4096) /* a limited address space: in place, then */
 		return sys_call(SYS_mmap, (long)base, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-				0) == (long)base;
+				flags | MAP_FIXED, fd, 0) == (long)base;
 	sys_call(SYS_munlock, p, bytes, 0, 0, 0, 0);
 	sys_call(SYS_madvise, p, bytes, MADV_DONTDUMP, 0, 0, 0);
 	if (sys_call(SYS_mprotect, p, bytes, PROT_READ | PROT_WRITE, 0, 0, 0) == 0 &&
@@ -64,9 +99,19 @@ static bool put_zeros(const unsigned char *base)
 	return false;
 }
 
+static bool put_zeros(const unsigned char *base)
+{
+	long fd = zeros_file((long)REGION_BYTES);
+	bool ok = fd >= 0 && map_zeros(base, fd);
+
+	if (fd >= 0)
+		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return ok || map_zeros(base, -1); /* no descriptor is free, say */
+}
+
 bool lost_mend(uintptr_t address)
 {
-	const unsigned char *base = session.attached ? session.base : NULL;
+	const unsigned char *base = session_is_attached() ? session.base : NULL;
 
 	if (is_inside(address, watched))
 		return put_zeros(watched);

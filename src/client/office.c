@@ -40,8 +40,9 @@ static bool in_office(struct caller *c, uint32_t link)
 
 bool office_held(struct caller *c)
 {
-	/* OFFICE_P1/A */
-	return in_office(c, load_acquire(&region_header(c->base)->reaper_link));
+	/* OFFICE_P1/AR. Read by writing nothing: so a reaper who leaves later sees what came
+	 * before. */
+	return in_office(c, fetch_or(&region_header(c->base)->reaper_link, 0));
 }
 
 bool office_take(struct caller *c)

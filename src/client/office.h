@@ -8,8 +8,10 @@
  *    word      header_shm.reaper_link: thread index + 1, 0 = vacant
  *    states    0 > reaper > 0; dead or former reaper > reaper
  *    writers   any reaper, by CAS from the value that it judged; 0: its holder
- *    order     AR by CAS. Who enters registers and then looks for a reaper; a reaper who leaves
- *              gives the office up and then counts who has registered: one sees the other
+ *    order     AR by CAS. Who enters registers and then looks for a reaper, by a read-modify-write
+ *              that changes nothing (office_held); a reaper who leaves gives the office up by CAS
+ *              and then counts who has registered. The two are ordered at this word: the one that
+ *              comes first is seen by the other, registration or vacancy
  *    stale-ok  names a dead thread, or a slot that somebody else uses by now: judged vacant, unless
  *              the new user is a reaper too, who then is in office and finds that out by looking
  *    death     holder anywhere: vacant as soon as the kernel says so

@@ -44,6 +44,9 @@
 #define TAKE_OVER_TRIES   100
 #define TAKE_OVER_POLL_NS 1000000ll
 
+/* How many slots are tried that somebody takes away before they are published. */
+#define BARE_TRIES 100
+
 __thread struct thread_block *thread_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 void (*thread_flush_signals)(struct thread_block *tb);
@@ -205,10 +208,11 @@ static int note_attached(unsigned char *base, long fd)
 	session.ino = st.st_ino;
 	session.owner = st.st_uid;
 	session.base = base;
-	session.attached = true;
 	set_region_env();
 	attach_file_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
 	session.announce = true;
+	/* Last: a vfork child killed before leaves a parent that attaches anew. */
+	store_release(&session.attached, true); /* SESSION_P1/R */
 	return 0;
 }
 
@@ -232,6 +236,14 @@ static int open_region(void *context)
 	return rc;
 }
 
+/* What may be otherwise at the next call: want of descriptors or memory, or an interruption. A
+ * limit on file sizes stays. */
+static bool is_transient(int rc)
+{
+	return (spare_would_help(rc) && rc != -EFBIG) || rc == -ENOMEM || rc == -EINTR ||
+	       rc == -EAGAIN;
+}
+
 /* flags: NAMESPACE_*. quiet: report nothing. With the session's lock. */
 static int attach(unsigned flags, bool quiet)
 {
@@ -248,8 +260,7 @@ static int attach(unsigned flags, bool quiet)
 	if (rc == 0)
 		announce();
 	if (rc < 0 && !quiet) {
-		/* What may pass is tried again by the next call. */
-		session.failed = rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM && rc != -EINTR;
+		session.failed = !is_transient(rc);
 		session.error = rc;
 		report(REPORT_NAMESPACE, "cannot use namespace '%s' (%s): %s%s%s",
 		       session.place.name, session.place.region, report_errno(-rc),
@@ -259,6 +270,24 @@ static int attach(unsigned flags, bool quiet)
 }
 
 /* ---- Registering the process ------------------------------------------------------------- */
+
+/*
+ * A slot without a token, reserved and at once published. A sweeper that cannot see this pid (of
+ * another pid namespace) may take the reserver for gone in between: then another slot.
+ */
+static int register_bare(pid_t pid, uint64_t start, uint32_t *ret_ix)
+{
+	for (int tries = 0; tries < BARE_TRIES; tries++) {
+		int rc = procs_reserve(session.base, NULL, NULL, (uint32_t)pid, ret_ix);
+
+		if (rc < 0)
+			return rc;
+		if (procs_publish(session.base, *ret_ix, (uint32_t)pid, start, session.pidns,
+				  session.flags | PROC_TOKENLESS))
+			return 0;
+	}
+	return -EAGAIN;
+}
 
 /* Its end is known by its life word and its pid: a token would be its parent's, as the memory is.
  */
@@ -272,12 +301,10 @@ static int register_vfork_child(struct process_record **ret_me)
 	*ret_me = me;
 	if (me->registered)
 		return 0;
-	rc = procs_reserve(session.base, NULL, NULL, (uint32_t)me->pid, &me->proc_ix);
+	session.pidns = pid_namespace();
+	rc = register_bare(me->pid, spare_ident_start(me->pid), &me->proc_ix);
 	if (rc < 0)
 		return rc;
-	session.pidns = pid_namespace();
-	procs_publish(session.base, me->proc_ix, (uint32_t)me->pid, spare_ident_start(me->pid),
-		      session.pidns, session.flags | PROC_TOKENLESS);
 	me->registered = true;
 	return 0;
 }
@@ -304,6 +331,16 @@ static bool take_over(uint32_t ix, void **ret_token)
 	return false;
 }
 
+/* In the slot whose token this process has; the token goes if that is not to be. */
+static bool register_tokened(uint32_t ix, pid_t pid, uint64_t start, void **token)
+{
+	if (procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags))
+		return true;
+	session_drop_token(*token);
+	*token = NULL;
+	return false;
+}
+
 static int register_process(struct process_record **ret_me)
 {
 	struct process_record *me = *ret_me = &session.process;
@@ -311,7 +348,6 @@ static int register_process(struct process_record **ret_me)
 	uint64_t start;
 	int32_t left;
 	uint32_t ix;
-	int rc = 0;
 
 	if (vfork_depth)
 		return register_vfork_child(ret_me);
@@ -326,23 +362,25 @@ static int register_process(struct process_record **ret_me)
 		ix = (uint32_t)left;
 		region_known_proc(session.base, ix)->flags = session.flags;
 		me->anew = true;
-	} else if (session.own_ix != NO_SLOT) {
-		ix = session.own_ix;
-		me->token = session.own_token;
-		session.own_ix = NO_SLOT;
-		session.own_token = NULL;
-		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags);
 	} else {
+		bool token = session.own_ix != NO_SLOT;
+
+		if (token) {
+			ix = session.own_ix;
+			me->token = session.own_token;
+			session.own_ix = NO_SLOT;
+			session.own_token = NULL;
+		} else {
+			token = session_reserve(pid, false, &me->token, &ix) == 0;
+		}
 		/* Out of reach (after setuid or chroot, in a child forked by other means): life
 		 * words and pids must do. */
-		bool token = session_reserve(pid, false, &me->token, &ix) == 0;
+		if (!token || !register_tokened(ix, pid, start, &me->token)) {
+			int rc = register_bare(pid, start, &ix);
 
-		if (!token)
-			rc = procs_reserve(session.base, NULL, NULL, (uint32_t)pid, &ix);
-		if (rc < 0)
-			return rc;
-		procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns,
-			      session.flags | (token ? 0 : PROC_TOKENLESS));
+			if (rc < 0)
+				return rc;
+		}
 	}
 	me->proc_ix = ix;
 	me->registered = true;
@@ -427,15 +465,19 @@ static bool region_is_gone(void)
 	return (fd == -ENOENT || fd == -ESTALE) && gone_mapped_file(session.base);
 }
 
-/* Out of a region that was removed, before anything of this process is in it. */
+/*
+ * Out of a region that was removed, before anything of this process is in it. Its mapping stays,
+ * for other threads look into the region without the session's lock (session_reap(),
+ * session_has_attaches()). This is rare.
+ */
 static void leave_region(struct process_record *me)
 {
+	store_release(&session.attached, false); /* SESSION_P1/R */
+	me->registered = false;
 	session_drop_token(me->token);
 	session_drop_token(session.own_token);
 	me->token = session.own_token = NULL;
 	session.own_ix = NO_SLOT;
-	sys_call(SYS_munmap, (long)session.base, (long)REGION_BYTES, 0, 0, 0, 0);
-	session.attached = me->registered = false;
 }
 
 /* Attaches and registers the process; `me` is its record when that succeeds. */
@@ -488,7 +530,7 @@ struct thread_block *session_thread_slow(int *ret_error)
 
 bool session_attached(void)
 {
-	return session.attached;
+	return session_is_attached();
 }
 
 /* Is there a record of this process, of an image that exec replaced? */
@@ -530,19 +572,20 @@ void session_creds_changed(void)
 
 const char *session_region_env(void)
 {
-	return session.attached ? session.region_env : NULL;
+	return session_is_attached() ? session.region_env : NULL;
 }
 
 bool session_owner(uid_t *ret)
 {
-	if (session.attached)
-		*ret = session.owner;
-	return session.attached;
+	if (!session_is_attached())
+		return false;
+	*ret = session.owner;
+	return true;
 }
 
 bool session_has_attaches(void)
 {
-	struct process_record *me = session.attached ? session_registered() : NULL;
+	struct process_record *me = session_is_attached() ? session_registered() : NULL;
 
 	return me &&
 	       load_acquire(

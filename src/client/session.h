@@ -55,8 +55,9 @@ void session_fork_child(void);
 void session_vfork_ended(pid_t child);
 
 /*
- * The process ends normally: SEM_UNDO is applied and its slots are given back, before the kernel
- * lets the parent see the end. Idempotent; nothing in a vfork child or an unregistered process.
+ * The process ends normally. When no other thread of it runs any more, SEM_UNDO is applied and its
+ * slots are given back before the kernel lets the parent see the end; else burial does that, as for
+ * who is killed. Idempotent; nothing in a vfork child or an unregistered process.
  * Calls that other threads make afterwards register anew. [signal]
  */
 void session_exit(void);

@@ -14,6 +14,7 @@
 #include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
+#include "client/spare.h"
 #include "client/wait.h"
 #include "core/procs.h"
 #include "core/region.h"
@@ -27,7 +28,7 @@
 
 void session_exit(void)
 {
-	struct process_record *me = session.attached ? session_registered() : NULL;
+	struct process_record *me = session_is_attached() ? session_registered() : NULL;
 	struct thread_block *tb;
 	uint64_t signals;
 	int error;
@@ -102,7 +103,7 @@ void session_reap(pid_t pid)
 	int32_t ix;
 	int error;
 
-	if (!session.attached || pid <= 0 || lost_region())
+	if (!session_is_attached() || pid <= 0 || lost_region())
 		return;
 	ix = procs_find(session.base, (uint32_t)pid, 0);
 	if (ix < 0)
@@ -163,6 +164,22 @@ static void free_tokened(uint32_t ix, uint32_t word)
 	session_drop_token(token);
 }
 
+/*
+ * Unknown (hidden in /proc, or not to be looked at for now) is not gone. A reserved slot does not
+ * tell the pid namespace of its reserver: who is of another one and judged wrongly finds his slot
+ * taken when he publishes, and reserves anew. Where this process does not know its own namespace,
+ * pids say nothing.
+ */
+static bool is_reserver_gone(uint32_t word)
+{
+	enum ident_state state;
+
+	if (!session.pidns)
+		return false;
+	state = spare_ident_process((pid_t)PROC_RESERVER(word), 0);
+	return state == IDENT_GONE || state == IDENT_EXITING;
+}
+
 /* Slots reserved by who is gone without having used them. */
 static void free_reserved(struct thread_block *tb)
 {
@@ -172,8 +189,7 @@ static void free_reserved(struct thread_block *tb)
 		struct proc_shm *p = region_known_proc(session.base, ix);
 		uint32_t word = load_acquire(&p->state); /* REG_P2/A */
 
-		if (PROC_STATE(word) == PROC_RESERVED_BARE &&
-		    ident_process((pid_t)PROC_RESERVER(word), 0) != IDENT_ALIVE)
+		if (PROC_STATE(word) == PROC_RESERVED_BARE && is_reserver_gone(word))
 			procs_unreserve(session.base, ix, word);
 		if (PROC_STATE(word) != PROC_RESERVED || !session_token_is_free(ix))
 			continue;
@@ -190,7 +206,7 @@ void session_sweep(void)
 	bool busy = true;
 	int error;
 
-	if (!session.attached)
+	if (!session_is_attached())
 		return;
 	tb = session_thread(&error);
 	if (!tb)

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
+#include "base/atomic.h"
 #include "client/namespace.h"
 #include "client/session.h"
 #include "client/vfork.h"
@@ -15,8 +16,8 @@
 
 struct session_state {
 	uint32_t lock;
-	bool attached;
-	bool failed; /* the reason has been reported */
+	bool attached; /* stored last: all that belongs to it is in place */
+	bool failed;   /* the reason has been reported */
 	int error;
 	bool adopted; /* by session_adopt(): another process looks after the namespace */
 	struct namespace_place place;
@@ -39,6 +40,13 @@ struct session_state {
 	char region_env[PATH_MAX + NAMESPACE_NAME_MAX + 16];
 };
 extern struct session_state session;
+
+/* For who has not the session's lock: what attaching stored is seen, and the mapping at
+ * session.base stays, whatever another thread does. SESSION_P1/A */
+static inline bool session_is_attached(void)
+{
+	return load_acquire(&session.attached); /* SESSION_P1/A */
+}
 
 /* session_lock.c: all signals but SIGBUS are blocked between the two. False: this thread has the
  * lock already. */

@@ -3,8 +3,8 @@
  * A helper with descriptors to spare; what for is in the header. clone(CLONE_VM | CLONE_VFORK)
  * without CLONE_FILES: the child has the caller's memory and a copy of the table. The caller's
  * thread waits in the kernel until it has ended; if the helper is killed, the result is that of
- * the first attempt. If the caller is killed meanwhile, the helper ends its work: it is that of any
- * thread, for which the region is prepared.
+ * the first attempt. If the caller is killed meanwhile, so is the helper, as any thread would be:
+ * else it could go on with what others have buried and used again.
  */
 #include "client/spare.h"
 
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,12 +30,18 @@
 #define FEW          64 /* descriptors that are enough for anything here */
 #define CLOSED_MOST  1024
 
+/* What the work itself may raise; the handlers mend it, in the helper too (a lost region). */
+#define BIT(sig) (1ull << ((sig)-1))
+static const uint64_t faults =
+	BIT(SIGBUS) | BIT(SIGSEGV) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS);
+
 static int kept = -1;
 
 struct helper {
 	int (*run)(void *context);
 	void *context;
 	int result;
+	long caller; /* process */
 };
 
 void spare_keep(int fd)
@@ -93,7 +100,14 @@ static void close_from(int first)
 static int help(void *argument)
 {
 	struct helper *h = argument;
+	long parent;
 
+	sys_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0, 0);
+	parent = sys_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
+	if (parent != h->caller && parent != 0) { /* killed before; 0: of another PID namespace */
+		sys_call(SYS_exit, 0, 0, 0, 0, 0, 0);
+		return 0;
+	}
 	spare_raise_limits();
 	close_from(3);
 	h->result = h->run(h->context);
@@ -107,8 +121,8 @@ static int help(void *argument)
 
 int spare_run(int (*run)(void *context), void *context)
 {
-	struct helper h = {run, context, 0};
-	uint64_t all = ~0ull, old;
+	struct helper h = {.run = run, .context = context};
+	uint64_t most = ~faults, old;
 	long stack;
 	int pid, saved = errno;
 
@@ -119,7 +133,8 @@ int spare_run(int (*run)(void *context), void *context)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack < 0 && stack > -4096)
 		return h.result;
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&old, sizeof(all), 0, 0);
+	h.caller = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&most, (long)&old, sizeof(most), 0, 0);
 	/* exit signal 0: neither SIGCHLD nor wait(-1) tells of it */
 	pid = clone(help, (void *)(stack + HELPER_STACK), CLONE_VM | CLONE_VFORK, &h);
 	if (pid > 0)

@@ -20,9 +20,10 @@
 
 /*
  * Calls run(context), which opens descriptors and closes them again, and gives its result. When
- * that is -EMFILE, -ENFILE or -EFBIG, again (once or twice) with more descriptors and larger files
- * allowed. There it may run in another process: getpid() is not the caller's, signal handlers are
- * a copy. Not where that would matter: in the caller, handlers stay out meanwhile.
+ * that is -EMFILE, -ENFILE, -EFBIG or -EBADF (another thread closes what it does not know), again
+ * (once or twice) with more descriptors and larger files allowed. There it may run in another
+ * process, killed with the caller: getpid() is not the caller's, signal handlers are a copy. Not
+ * where that would matter: in the caller, handlers stay out meanwhile, but those of faults.
  */
 int spare_run(int (*run)(void *context), void *context);
 

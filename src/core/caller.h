@@ -19,7 +19,7 @@ struct segment_shm;
 
 /* Credentials as the kernel would look at them. Groups are borrowed, not owned. */
 struct creds {
-	uint32_t euid, egid, fsgid;
+	uint32_t uid, euid, egid, fsgid;
 	const gid_t *groups;
 	size_t group_count;
 	bool cap_ipc_owner, cap_sys_admin, cap_sys_resource, cap_ipc_lock;

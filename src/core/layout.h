@@ -445,6 +445,7 @@ enum attach_state {
 	ATTACH_FREE,
 	ATTACH_MAKING, /* the mapping is on its way */
 	ATTACH_LIVE,
+	ATTACH_LEFT, /* detached; the process is still to be asked: mremap can have made copies */
 };
 
 /* One attach of one process; others may hold the same byte, after a fork. */

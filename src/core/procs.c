@@ -6,8 +6,8 @@
  *    word      proc_shm.state, owner words of the groups {generation, process index + 1}
  *    states    state FREE > RESERVED > LIVE > FREE; RESERVED > FREE. Owner 0 > process > 0
  *    writers   FREE > RESERVED: CAS, who holds the kernel's token of that index, if it could take
- *              it. RESERVED > LIVE: that process, or its child. RESERVED > FREE: CAS, the reaper,
- *              when the token is free and the reserver gone. LIVE > FREE: who has claimed the slot
+ *              it. RESERVED > LIVE: CAS, that process, or its child. RESERVED > FREE: CAS, the
+ *              reaper, when the token is free and the reserver gone. LIVE > FREE: who has claimed the slot
  *              (REG_P1). Generation + 2: the process's next image, CAS while nobody has claimed
  *              the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the last thread of the
  *              group, CAS
@@ -61,11 +61,14 @@ static uint32_t next_odd(uint32_t gen)
 	return ((gen + 1) | 1) & 0xffffff;
 }
 
-void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
+bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
 		   uint32_t flags)
 {
 	struct proc_shm *p = region_known_proc(base, ix);
+	uint32_t word = load_acquire(&p->state); /* REG_P2/A */
 
+	if (PROC_STATE(word) != PROC_RESERVED && PROC_STATE(word) != PROC_RESERVED_BARE)
+		return false;
 	p->pid = pid;
 	p->start = start;
 	p->pidns = pidns;
@@ -75,7 +78,7 @@ void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 	store_relaxed(&p->first_thread_link, 0); /* a hint */
 	store_release(&p->claim,
 		      CLAIM_WORD(next_odd(own_generation(&p->claim)), 0, 0)); /* REG_P1/R */
-	store_release(&p->state, PROC_LIVE);                                  /* REG_P2/R */
+	return cas(&p->state, &word, PROC_LIVE);                              /* REG_P2/R */
 }
 
 int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start, uint32_t from)

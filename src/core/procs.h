@@ -20,8 +20,9 @@ int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), 
 /* Gives a slot back that was reserved and not used: the word is what the caller judged. */
 void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word);
 
-/* Publishes it with a new generation. */
-void procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
+/* Publishes a reserved slot with a new generation. False: it is reserved no more, for somebody took
+ * the reserver for gone. */
+bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
 		   uint32_t flags);
 
 /* The slot of a live record with this pid and start time, or -1: an image that was replaced by

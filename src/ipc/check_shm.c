@@ -33,7 +33,7 @@ static void check_record(struct check *k, uint32_t proc_ix, const struct attach_
 {
 	const struct segment_shm *s = shm_segment_of(k->base, r);
 
-	if (load_acquire(&r->state) > ATTACH_LIVE) /* SHM_A1/A */
+	if (load_acquire(&r->state) > ATTACH_LEFT) /* SHM_A1/A */
 		check_bad(k, "process %u: attach record in state %u", proc_ix, r->state);
 	if (!s)
 		return; /* stale */

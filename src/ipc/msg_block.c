@@ -21,7 +21,8 @@
  *              yet: one of the two is void, which the queue's repair decides by looking
  *    death     repair of the queue clears a dead thread's pocket that is found in a cache or in
  *              the chain; who goes on with a removal drops a FLY that still heads a chain of the
- *              removed queue; burial gives all names back
+ *              removed queue; burial drops a FLY that the pocket names as well, and gives all
+ *              names back
  *    progress  bounded
  *    tests     unit/msg-queue, crash/scenes-msg, stress/msg-kill
  */

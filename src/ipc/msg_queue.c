@@ -551,6 +551,9 @@ int msg_bury_thread(struct caller *c, uint32_t dead_ix)
 	bool left;
 	int rc;
 
+	/* Both in msg_pocket_fly(). Given back by one of them it could be another's at once. */
+	if (t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])
+		store_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */
 	if (t->family == FAMILY_MSG) {
 		rc = leave(c, dead_ix, &left);
 		if (rc != OUTCOME_DONE)

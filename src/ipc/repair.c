@@ -10,7 +10,7 @@
  *    stale-ok  names of blocks that are free already (ARENA_P1)
  *    death     the burier names its victim before it frees anything in the victim's name fields;
  *              who buries the burier buries that victim first. Every step may be done again.
- *              Between freeing a process slot and waking who waits for that: these look again by
+ *              Between unclaiming a process slot and waking who waits for that: these look again by
  *              themselves, 5 ms later at the most (session_end.c, take_over() in session.c)
  *    progress  takes locks, one at a time, with nothing held; busy ends it, to be tried again
  *    tests     unit/repair, crash/scenes-life
@@ -202,17 +202,19 @@ static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
 
 /*
  * One store frees the slot: two could be cut in between. The claim word stays, for from then on it
- * may be written by the next one who publishes.
+ * may be written by the next one who publishes. Either way there are who wait for it, at the state:
+ * who has learnt of the death, and the next image, which takes the slot over unclaimed.
  */
 static void unclaim_process(struct proc_shm *p, bool free_slot)
 {
 	if (free_slot) {
 		store_relaxed(&p->flags, 0);         /* the state says whether they count */
 		store_release(&p->state, PROC_FREE); /* REG_P2/R */
-		futex_wake(&p->state, INT_MAX);      /* who waits for this burial */
-		return;
+	} else {
+		store_release(&p->claim,
+			      CLAIM_WORD(own_generation(&p->claim), 0, 0)); /* REG_P1/R */
 	}
-	store_release(&p->claim, CLAIM_WORD(own_generation(&p->claim), 0, 0)); /* REG_P1/R */
+	futex_wake(&p->state, INT_MAX);
 }
 
 /*

@@ -42,7 +42,7 @@
  *              redone grant off the waiter's next request. Told but not woken: owes_wake. Waiter
  *              queued: it leaves at burial. Waiter granted: the operation stands, as in Linux
  *    progress  granter bounded, waiter blocks
- *    tests     conform/sem_sleep, stress/sem-threads, crash/scenes, models/sem.pml
+ *    tests     conform/sem_sleep, stress/sem-threads, crash/scenes-sem, models/sem.pml
  */
 #include <errno.h>
 #include <limits.h>
@@ -605,7 +605,8 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 		struct semq_shm *side = sem_side(c, v);
 
 		for (uint32_t i = 0; rc == 0 && t->alters && i < n; i++)
-			side[ops[i].num].touched = 1;
+			if (ops[i].num < v->nsems)
+				side[ops[i].num].touched = 1;
 		sem_commit(c, v, rc == 0 ? INTENT_GRANT : INTENT_FAIL, thread_ix, rc, wakes);
 		sem_clear_shadow(c, v, NULL, 0);
 	}

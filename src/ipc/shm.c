@@ -334,10 +334,10 @@ int shm_set_locked(struct caller *c, int32_t id, bool locked, uint64_t limit_byt
 	} else if (!(o->mode & SEGMENT_LOCKED)) {
 		limit_bytes &= ~(uint64_t)(PAGE_BYTES - 1);
 		if (!who->cap_ipc_lock &&
-		    locked_bytes(c->base, who->euid) + shm_mapped_bytes(s->bytes) > limit_bytes) {
+		    locked_bytes(c->base, who->uid) + shm_mapped_bytes(s->bytes) > limit_bytes) {
 			rc = -ENOMEM;
 		} else {
-			s->lock_uid = who->euid;
+			s->lock_uid = who->uid; /* the real one, as Linux counts */
 			store_crash(&o->mode, o->mode | SEGMENT_LOCKED);
 		}
 	}

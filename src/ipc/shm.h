@@ -131,8 +131,13 @@ void shm_detached(struct caller *c, struct attach_shm *r, int64_t now);
 void shm_note_attach(struct segment_shm *s, uint32_t pid, int64_t now);
 void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now);
 
-/* Attaches of this segment that a process slot has on record. */
+/* Detached, as a whole: the record stays in state LEFT, unless the process has another of the segment.
+ * Linux's shmdt takes one address away, and what mremap has copied elsewhere stays attached. */
+void shm_left(struct caller *c, struct attach_shm *r);
+
+/* Attaches of this segment that a process slot has on record; and may it have others, left? */
 uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen);
+bool shm_has_left(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen);
 
 /* The child of a fork has what the caller has: records in its slot, which is reserved for it. */
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now);

@@ -12,7 +12,7 @@
  *
  *   SHM_A1  attach records
  *    word      attach_shm.state; proc_shm.attach_ref, attach_block_shm.next_ref
- *    states    FREE > MAKING > LIVE > FREE; MAKING > FREE. Blocks: named by a thread > of a slot >
+ *    states    {FREE, LEFT} > MAKING > LIVE > {FREE, LEFT}; MAKING, LEFT > FREE. Blocks: named by a thread > of a slot >
  *              named by a thread > free
  *    writers   threads of the process, one at a time; of a slot reserved for a child: its parent,
  *              then the child; of a dead process: who has claimed or taken over the slot
@@ -170,18 +170,25 @@ struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
 	return NULL;
 }
 
-static struct attach_shm *free_record(struct caller *c, uint32_t *ret_total)
+/* For a new attach: one that is left of the same segment, which the new one stands for, or of none
+ * that is still there; else a free one. */
+static struct attach_shm *free_record(struct caller *c, uint32_t ix, uint32_t gen,
+				      uint32_t *ret_total)
 {
 	struct proc_shm *p = region_known_proc(c->base, c->proc_ix);
-	struct attach_shm *r = NULL;
+	struct attach_shm *r = NULL, *best = NULL;
 
 	*ret_total = 0;
 	while ((r = record_after(c->base, p, r)) != NULL) {
-		if (load_acquire(&r->state) == ATTACH_FREE) /* SHM_A1/A */
+		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
+
+		if (state == ATTACH_LEFT && r->segment_ix == ix && r->segment_gen == gen)
 			return r;
+		if (state == ATTACH_FREE || (state == ATTACH_LEFT && !shm_segment_of(c->base, r)))
+			best = best ? best : r;
 		(*ret_total)++;
 	}
-	return NULL;
+	return best;
 }
 
 struct segment_shm *shm_segment_of(const unsigned char *base, const struct attach_shm *r)
@@ -193,7 +200,14 @@ struct segment_shm *shm_segment_of(const unsigned char *base, const struct attac
 		       : NULL; /* ID_P1/A */
 }
 
-uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen)
+static bool is_another(const struct attach_shm *r, const struct attach_shm *other)
+{
+	return other != r && other->segment_ix == r->segment_ix &&
+	       other->segment_gen == r->segment_gen;
+}
+
+static uint32_t count(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
+		      bool left)
 {
 	const struct proc_shm *p = region_proc(base, proc_ix);
 
@@ -206,13 +220,24 @@ uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t
 		uint32_t n = 0;
 
 		for (struct attach_shm *r = NULL; (r = shm_next_record(base, proc_ix, r)) != NULL;)
-			n += r->segment_ix == ix && r->segment_gen == gen;
+			n += r->segment_ix == ix && r->segment_gen == gen &&
+			     (load_acquire(&r->state) == ATTACH_LEFT) == left; /* SHM_A1/A */
 		if (load_acquire(&p->claim) == claim &&
 		    load_acquire(&p->state) == state &&  /* REG_P1/A */
 		    load_acquire(&p->attach_ref) == ref) /* SHM_A1/A */
 			return n;
 	}
 	return 0;
+}
+
+uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen)
+{
+	return count(base, proc_ix, ix, gen, false);
+}
+
+bool shm_has_left(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen)
+{
+	return count(base, proc_ix, ix, gen, true) > 0;
 }
 
 /* ---- Attach and detach ------------------------------------------------------------------- */
@@ -241,7 +266,7 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 
 	if (rc < 0)
 		return rc;
-	r = free_record(c, &total);
+	r = free_record(c, ix, o->gen, &total);
 	if (!r) {
 		rc = make_block(c, total == 0 ? FIRST_RECORDS : BLOCK_RECORDS, &block);
 		if (rc != OUTCOME_DONE)
@@ -296,6 +321,17 @@ void shm_detached(struct caller *c, struct attach_shm *r, int64_t now)
 	store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
 }
 
+void shm_left(struct caller *c, struct attach_shm *r)
+{
+	struct attach_shm *other = NULL;
+
+	while ((other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
+		if (is_another(r, other))
+			break;
+	r->address = UINT64_MAX;
+	store_release(&r->state, other ? ATTACH_FREE : ATTACH_LEFT); /* SHM_A1/R */
+}
+
 /* ---- Processes --------------------------------------------------------------------------- */
 
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
@@ -304,22 +340,25 @@ int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
 	struct proc_shm *child = region_proc(c->base, child_ix);
 	struct attach_block_shm *b;
 	struct attach_shm *r = NULL;
-	uint32_t count = 0, k = 0;
+	uint32_t known = 0, k = 0;
 	int rc;
 
 	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
-		count++;
-	if (!count || !child)
+		known++;
+	if (!known || !child)
 		return OUTCOME_DONE;
-	rc = make_block(c, count < FIRST_RECORDS ? FIRST_RECORDS : count, &b);
+	rc = make_block(c, known < FIRST_RECORDS ? FIRST_RECORDS : known, &b);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL && k < count) {
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL && k < known) {
 		struct segment_shm *s = shm_segment_of(c->base, r);
 
-		if (!s || load_acquire(&r->state) != ATTACH_LIVE) /* SHM_A1/A */
+		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
+
+		if (!s || state == ATTACH_MAKING)
 			continue;
-		shm_note_attach(s, c->pid, now);
+		if (state == ATTACH_LIVE)
+			shm_note_attach(s, c->pid, now);
 		b->record[k] = *r;
 		k++;
 	}

@@ -27,13 +27,16 @@ static inline void entry_begin(void)
 		cancel_hold();
 }
 
-/* Turns a result or -errno into what the C library returns. */
+/* Turns a result or -errno into what the C library returns. What a call found in a lost region's
+ * zeros is no result. */
 static inline long entry_return(long result)
 {
 	if (__builtin_expect(thread_is_async_cancel, 0))
 		cancel_release();
+	if (__builtin_expect(lost_region(), 0))
+		result = -ENOTRECOVERABLE;
 	if (__builtin_expect(result < 0 && result >= -4095, 0)) {
-		errno = lost_region() ? ENOTRECOVERABLE : (int)-result;
+		errno = (int)-result;
 		return -1;
 	}
 	return result;

@@ -200,7 +200,7 @@ static void reap(const pid_t *pids, int count, const char *what)
 	}
 }
 
-static pid_t start_user(uint64_t chance, int64_t end_ms)
+static pid_t start_user(uint64_t chance, int64_t end_ms, const char *depth)
 {
 	char number[24], end[32];
 	pid_t pid;
@@ -218,7 +218,7 @@ static pid_t start_user(uint64_t chance, int64_t end_ms)
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)chance);
 	}
 	setenv("LD_PRELOAD", preload, 1);
-	execl(program, "live-user", number, end, board_path, "0", (char *)NULL);
+	execl(program, "live-user", number, end, board_path, depth, (char *)NULL);
 	_exit(126);
 }
 
@@ -502,7 +502,7 @@ static void one_round(void)
 	state = mixed(mixed(seed) + round_number) | 1;
 	memset(board, 0, sizeof(*board));
 	for (int i = 0; i < USERS; i++)
-		user[i] = start_user(choose(1ull << 40), end);
+		user[i] = start_user(choose(1ull << 40), end, "0");
 	fd = open_region();
 	if (fd >= 0) {
 		usleep((useconds_t)choose(50000));
@@ -515,6 +515,27 @@ static void one_round(void)
 		complain("no region has come to be");
 	}
 	reap(user, USERS, "the programs");
+	if (board->bad)
+		complain(board->text);
+	afterwards();
+	reap(&all, 1, "in the end");
+	clear_base();
+}
+
+/* A sleeping call has not got what it waits for only because its waiter is zeros. */
+static void cut_off_sleeper(void)
+{
+	static const pid_t all = -1;
+	int64_t end = now_ms() + LIMIT_MS;
+	pid_t pid;
+
+	memset(board, 0, sizeof(*board));
+	pid = start_user(1, 0, "-1");
+	while (strcmp(board->seat[0].doing, LIVE_ASLEEP) != 0 && !board->bad && now_ms() < end)
+		usleep(500);
+	if (truncate(region_path, 0) < 0)
+		complain("the region could not be cut off");
+	reap(&pid, 1, "the sleeper");
 	if (board->bad)
 		complain(board->text);
 	afterwards();
@@ -618,6 +639,7 @@ int main(int argc, char **argv)
 	printf("seed %llu\n", (unsigned long long)seed);
 	fflush(stdout);
 	until = seconds ? now_ms() + (int64_t)seconds * 1000 : INT64_MAX;
+	cut_off_sleeper();
 	for (round_number = first; round_number < first + rounds && now_ms() < until && bad < 20;
 	     round_number++)
 		one_round();

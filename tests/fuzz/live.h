@@ -7,6 +7,8 @@
 
 #define LIVE_SEATS 512u
 
+#define LIVE_ASLEEP "a long sleep" /* what the sleeper does: live_user.c, depth -1 */
+
 struct board {
 	uint32_t seats; /* taken so far, by processes and images */
 	uint32_t bad;

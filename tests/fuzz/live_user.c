@@ -8,6 +8,8 @@
  * Attached memory is not touched: a segment whose recorded size is spoilt may be mapped shorter.
  *
  *	live-user SEED END-NS BOARD DEPTH
+ *
+ * With the depth -1 it only sleeps for a semaphore that nobody ever gives, until its region is lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/time.h>
@@ -408,6 +411,37 @@ static void step(void)
 	}
 }
 
+/* The region is cut off under a sleeper that handlers interrupt. Less private memory is allowed than
+ * a region is long. */
+static void sleep_until_lost(void)
+{
+	struct rlimit data = {1ull << 30, 1ull << 30};
+	struct sembuf down = {0, -1, 0};
+	int id = semget(1, 1, IPC_CREAT | 0600);
+
+	if (id < 0 || setrlimit(RLIMIT_DATA, &data) < 0) {
+		went_wrong("it could not begin", "semget");
+		return;
+	}
+	may_sleep();
+	for (;;) {
+		doing(LIVE_ASLEEP);
+		if (semop(id, &down, 1) == 0) {
+			went_wrong("a semaphore that nobody gave", LIVE_ASLEEP);
+			return;
+		}
+		if (errno != EINTR)
+			break;
+	}
+	no_sleep();
+	if (errno != ENOTRECOVERABLE)
+		went_wrong(strerror(errno), LIVE_ASLEEP);
+	if (semctl(id, 0, IPC_RMID) != -1 || errno != ENOTRECOVERABLE ||
+	    shmget(IPC_PRIVATE, 1, 0600) != -1 || errno != ENOTRECOVERABLE ||
+	    msgget(IPC_PRIVATE, 0600) != -1 || errno != ENOTRECOVERABLE)
+		went_wrong("a call does without a region", "the end");
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction timer = {.sa_handler = on_alarm};
@@ -428,6 +462,11 @@ int main(int argc, char **argv)
 		return 2;
 	sit_down();
 	sigaction(SIGALRM, &timer, NULL);
+	if (depth < 0) {
+		sleep_until_lost();
+		doing("exit");
+		return 0;
+	}
 	/* On a slow machine the end may have come already. */
 	for (int n = 0; now_ns() < end_ns || (n < 10 && depth == 0); n++)
 		step();

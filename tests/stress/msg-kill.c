@@ -205,7 +205,7 @@ static void sender(struct actor *a, uint32_t self, uint32_t seed)
 
 	while (!atomic_load(&ledger->stop)) {
 		uint32_t type = rnd(&seed, TYPES), size = rnd(&seed, TEXT);
-		struct message m = {.type = (long)type + 1, .head = {self, number[type]}};
+		struct message m = {.type = (long)type + 1, .head = {self, number[type], 0}};
 		int rc;
 
 		if (number[type] == NUMBERS)
