@@ -62,7 +62,8 @@ struct semq_shm *sem_side(struct caller *c, const struct sem_view *v)
 {
 	if (v->side)
 		return v->side;
-	return region_block(c->base, v->set->side_ref,
+	/* relaxed: of a set that is just gone; who asks looks at that afterwards, under the lock */
+	return region_block(c->base, load_relaxed(&v->set->side_ref),
 			    (uint64_t)v->nsems * sizeof(struct semq_shm));
 }
 
