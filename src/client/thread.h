@@ -27,6 +27,7 @@ struct sleep {
 	bool settled;
 	int result;       /* 0 or -errno once settled */
 	bool cancellable; /* pthread_cancel() ends it */
+	void *cover;      /* what the preload has registered for that; null: nothing */
 	bool stale;       /* a handler ran although the waiter could not be taken back in time: the
 			   * call does it afterwards, unless the handler's own calls have done it:
 			   * then thread_block.stale is clear, or the waiter has another request */

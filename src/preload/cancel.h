@@ -9,4 +9,8 @@
 void cancel_hold(void);
 void cancel_release(void);
 
+/* A handler is about to run that interrupted this sleep, and may leave it by longjmp.
+ * Async-signal-safe. */
+void cancel_uncover(struct sleep *s);
+
 #endif

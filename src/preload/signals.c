@@ -37,6 +37,7 @@
 #include "base/sys.h"
 #include "client/session.h"
 #include "client/usercopy.h"
+#include "preload/cancel.h"
 #include "preload/symbols.h"
 
 #define SIGNAL_LAST     64
@@ -281,8 +282,12 @@ static inline __attribute__((always_inline)) void handle(int sig, siginfo_t *inf
 			capture(tb, sig, info, context);
 			return;
 		}
-		if (tb->sleep)
+		if (tb->sleep) {
+			struct sleep *s = tb->sleep;
+
 			thread_leave_sleep(tb);
+			cancel_uncover(s);
+		}
 	}
 	function = load_relaxed(&handlers[sig]);
 	if (!function) {

@@ -7,6 +7,8 @@
 #include "conform/sem_calls.h"
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/msg.h>
 #include <sys/syscall.h>
 
@@ -142,6 +144,57 @@ static void busy_thread_is_cancelled(void **state)
 	}
 }
 
+/* ---- left by longjmp ---- */
+
+static sigjmp_buf out_of_sleep;
+
+static void leave_by_longjmp(int sig)
+{
+	(void)sig;
+	siglongjmp(out_of_sleep, 1);
+}
+
+static void *leave_and_end(void *by_cancel)
+{
+	atomic_store(&board->number[0], syscall(SYS_gettid));
+	if (!sigsetjmp(out_of_sleep, 1))
+		(void)sleep_in_msgrcv();
+	atomic_store(&board->number[1], 1);
+	if (!by_cancel)
+		pthread_exit(NULL);
+	for (;;)
+		pause();
+}
+
+/* Nothing of the call that was left may run when the thread ends. */
+static void call_left_by_longjmp_is_over(void **state)
+{
+	struct sigaction old, act = {.sa_handler = leave_by_longjmp};
+
+	(void)state;
+	queue_id = (int)CHECK_OK(msgget(IPC_PRIVATE, 0600));
+	CHECK_OK(sigaction(SIGUSR1, &act, &old));
+	for (int by_cancel = 0; by_cancel < 2; by_cancel++) {
+		pthread_t thread;
+		void *result;
+
+		atomic_store(&board->number[0], 0);
+		atomic_store(&board->number[1], 0);
+		CHECK_INT(pthread_create(&thread, NULL, leave_and_end, (void *)(intptr_t)by_cancel),
+			  0);
+		UNTIL(atomic_load(&board->number[0]) != 0 &&
+		      task_sleeps((pid_t)atomic_load(&board->number[0])));
+		CHECK_INT(pthread_kill(thread, SIGUSR1), 0);
+		UNTIL(atomic_load(&board->number[1]));
+		if (by_cancel)
+			CHECK_INT(pthread_cancel(thread), 0);
+		CHECK_INT(pthread_join(thread, &result), 0);
+		CHECK(result == (by_cancel ? PTHREAD_CANCELED : NULL));
+	}
+	CHECK_OK(sigaction(SIGUSR1, &old, NULL));
+	CHECK_OK(msgctl(queue_id, IPC_RMID, NULL));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +203,7 @@ int main(int argc, char **argv)
 		TEST(sleeping_semop_by_number_is_cancelled),
 		TEST(sleeping_msgrcv_is_cancelled),
 		TEST(busy_thread_is_cancelled),
+		TEST(call_left_by_longjmp_is_over),
 	};
 
 	harness_begin(argc, argv, NULL);
