@@ -117,9 +117,9 @@ static bool join(char to[PATH_MAX], const char *directory, const char *prefix, c
 
 	if (a + b + c >= PATH_MAX)
 		return false;
-	memcpy(to, directory, a);
-	memcpy(to + a, prefix, b);
-	memcpy(to + a + b, name, c + 1);
+	strcpy(to, directory);
+	strcpy(to + a, prefix);
+	strcpy(to + a + b, name);
 	return true;
 }
 
