@@ -155,7 +155,7 @@ step_tsan() {
 step_tidy() {
 	say tidy "clang-tidy"
 	[ -f $top/gcc/build.ninja ] || build gcc gcc || return
-	tool tidy 900 scripts/tidy.sh $top/gcc
+	tool tidy 2400 scripts/tidy.sh $top/gcc
 }
 
 step_format() {
