@@ -334,7 +334,7 @@ static void create(struct cast *c)
 
 static void create_large(struct cast *c) /* words and side array are spans */
 {
-	EXPECT(engine_semget(c->victim, 77, 5000, GET_CREAT | 0600) >= 0);
+	EXPECT(engine_semget(c->victim, 77, 2200, GET_CREAT | 0600) >= 0);
 }
 
 static void look_up(struct cast *c)
@@ -358,7 +358,7 @@ static void with_wish(struct cast *c)
 
 static void large_set(struct cast *c)
 {
-	make_set(c, 0, 5000, NULL);
+	make_set(c, 0, 2200, NULL); /* words and side array are spans */
 }
 
 static void full_buckets(struct cast *c)
