@@ -215,7 +215,7 @@ static void forget_replaced(struct caller *c, const struct shm_attach *a, uint64
 		if (s && (r->address >= end || address >= r->address + shm_segment_bytes(s)))
 			continue;
 		if (!s || !is_needed(c, r, s))
-			shm_detached(c, r, 0);
+			shm_left(c, r);
 	}
 }
 
@@ -552,10 +552,8 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 		shm_note_detach(d.segment, c->pid, time(NULL));
 		if (shm_is_doomed(c->base, d.segment))
 			doomed = d.segment->id;
-		if (is_whole)
+		if (is_whole || (r && !is_needed(c, r, d.segment)))
 			shm_left(c, r);
-		else if (r && !is_needed(c, r, d.segment))
-			shm_detached(c, r, 0);
 	}
 	/* With nothing found its record stays: it may have been moved. */
 	unlock_attaches();
@@ -692,6 +690,15 @@ void attach_sweep(struct thread_block *tb)
 		if (load_acquire(&s->object.live) && is_due(c->base, s)) /* ID_P1/A */
 			attach_try_destroy(tb, s->id, false);
 	}
+}
+
+void attach_drop_unused(struct thread_block *tb, int32_t id)
+{
+	const unsigned char *base = tb->caller.base;
+	uint32_t ix;
+
+	if (ids_lookup(base, FAMILY_SHM, id, &ix) && is_due(base, shm_known_segment(base, ix)))
+		attach_try_destroy(tb, id, true);
 }
 
 /* ---- fork and exec ----------------------------------------------------------------------- */

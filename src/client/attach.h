@@ -45,7 +45,10 @@ int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 /* Takes a doomed segment away if nobody is attached; patient: waits a moment for who is dying. */
 void attach_try_destroy(struct thread_block *tb, int32_t id, bool patient);
 
-/* The same for all of them: after somebody has died. */
+/* A segment that is due to go, because nobody living has it, goes before a call finds it there. */
+void attach_drop_unused(struct thread_block *tb, int32_t id);
+
+/* The same for all segments: after somebody has died. */
 void attach_sweep(struct thread_block *tb);
 
 /* Around fork, with the session's lock held: nobody is in the middle of an attach, and the child's

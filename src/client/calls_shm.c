@@ -151,31 +151,47 @@ static int finish_huge(struct thread_block *tb, int32_t id)
 	return -ENOMEM;
 }
 
+static int get_segment(struct thread_block *tb, struct shm_request *rq, int32_t *ret_id)
+{
+	int rc;
+
+	do {
+		call_enter(tb);
+		rq->now = time(NULL);
+		rc = shm_get(&tb->caller, rq, ret_id);
+		/* Others that create meanwhile want room, too. */
+		for (int tries = 0; rc == OUTCOME_ASK; tries++) {
+			rq->admitted_at = tries < ASK_TRIES ? shm_moment(tb->caller.base) : 0;
+			rc = admit(&tb->caller, rq);
+			rq->admitted = true;
+			if (rc == 0)
+				rc = shm_get(&tb->caller, rq, ret_id);
+		}
+	} while (call_again(tb, rc));
+	return rc;
+}
+
 long call_shmget(key_t key, size_t bytes, int flags)
 {
 	bool created = false;
-	struct shm_request rq = {
-		.key = key, .bytes = bytes, .flags = (uint32_t)flags, .ret_created = &created};
+	struct shm_request rq, wanted = {.key = key,
+					 .bytes = bytes,
+					 .flags = (uint32_t)flags,
+					 .ret_created = &created};
 	int32_t id = -1;
 	int error = 0, rc;
 	struct thread_block *tb = session_thread(&error);
 
 	if (!tb)
 		return error;
-	rq.tid = region_self(&tb->caller)->tid;
-	do {
-		call_enter(tb);
-		rq.now = time(NULL);
-		rc = shm_get(&tb->caller, &rq, &id);
-		/* Others that create meanwhile want room, too. */
-		for (int tries = 0; rc == OUTCOME_ASK; tries++) {
-			rq.admitted_at = tries < ASK_TRIES ? shm_moment(tb->caller.base) : 0;
-			rc = admit(&tb->caller, &rq);
-			rq.admitted = true;
-			if (rc == 0)
-				rc = shm_get(&tb->caller, &rq, &id);
-		}
-	} while (call_again(tb, rc));
+	wanted.tid = region_self(&tb->caller)->tid;
+	rq = wanted;
+	rc = get_segment(tb, &rq, &id);
+	if (rc == -ENOSPC || rc == -ENOMEM) {
+		session_sweep(); /* what was removed and only the dead had takes no room */
+		rq = wanted;
+		rc = get_segment(tb, &rq, &id);
+	}
 	if (rc == 0 && created && rq.huge_shift)
 		rc = finish_huge(tb, id);
 	return rc < 0 ? rc : id;
@@ -211,6 +227,7 @@ long call_shmat(int id, const void *address, int flags)
 		return -EINVAL;
 	if (rq.execute)
 		rq.wanted |= 1;
+	attach_drop_unused(tb, id);
 	rc = attach_segment(tb, &rq);
 	if (rc == -ENOENT || rc == -ESTALE) {
 		/* no way to the file, after chroot say; or somebody has removed it */
@@ -349,6 +366,8 @@ long call_shmctl(int id, int cmd, void *user)
 		return error;
 	if (id < 0 || cmd < 0)
 		return -EINVAL;
+	if (cmd == IPC_SET || cmd == IPC_RMID || cmd == SHM_LOCK || cmd == SHM_UNLOCK)
+		attach_drop_unused(tb, id);
 	switch (cmd) {
 	case IPC_INFO:
 		return limits(tb, user);

@@ -331,7 +331,9 @@ int ids_reserve_locked(struct caller *c, enum family family, uint64_t limit, uin
 	*ret_ix = ix;
 	*ret_id = (int32_t)(seq << OBJECT_SHIFT | ix);
 	if (ix >= region_object_count(c->base, family))
-		return t->hi > OBJECT_CAPACITY ? -ENOTRECOVERABLE : -EAGAIN;
+		return load_relaxed(&t->hi) > OBJECT_CAPACITY /* in any case: it only tells why */
+			       ? -ENOTRECOVERABLE
+			       : -EAGAIN;
 	self->op_chosen = t->next_id < 0;
 	self->op_family = family;
 	self->op_ix = ix;

@@ -103,6 +103,7 @@ int shm_destroy(struct caller *c, int32_t id, uint32_t seq);
 /* An attach in progress. */
 struct shm_attach {
 	struct attach_shm *record;
+	bool was_left; /* the record, of the same segment: if the attach fails it stays so */
 	struct segment_shm *segment;
 	int32_t id;
 	uint64_t bytes;
@@ -125,14 +126,13 @@ struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
 /* The segment of a record; null when it is gone. */
 struct segment_shm *shm_segment_of(const unsigned char *base, const struct attach_shm *r);
 
-/* The record's mapping is gone. now 0: it had been for some time, no statistics. */
-void shm_detached(struct caller *c, struct attach_shm *r, int64_t now);
 /* A segment was attached or detached by the caller; for mappings without a record, too. */
 void shm_note_attach(struct segment_shm *s, uint32_t pid, int64_t now);
 void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now);
 
-/* Detached, as a whole: the record stays in state LEFT, unless the process has another of the segment.
- * Linux's shmdt takes one address away, and what mremap has copied elsewhere stays attached. */
+/* The record's mapping is gone. The record stays in state LEFT, unless the segment is gone, too, or the
+ * process has another of it: Linux's shmdt takes one address away, and what mremap has copied
+ * elsewhere stays attached. */
 void shm_left(struct caller *c, struct attach_shm *r);
 
 /* Attaches of this segment that a process slot has on record; and may it have others, left? */

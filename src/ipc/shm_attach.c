@@ -173,16 +173,18 @@ struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
 /* For a new attach: one that is left of the same segment, which the new one stands for, or of none
  * that is still there; else a free one. */
 static struct attach_shm *free_record(struct caller *c, uint32_t ix, uint32_t gen,
-				      uint32_t *ret_total)
+				      uint32_t *ret_total, bool *ret_left)
 {
 	struct proc_shm *p = region_known_proc(c->base, c->proc_ix);
 	struct attach_shm *r = NULL, *best = NULL;
 
 	*ret_total = 0;
+	*ret_left = false;
 	while ((r = record_after(c->base, p, r)) != NULL) {
 		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
 
-		if (state == ATTACH_LEFT && r->segment_ix == ix && r->segment_gen == gen)
+		*ret_left = state == ATTACH_LEFT && r->segment_ix == ix && r->segment_gen == gen;
+		if (*ret_left)
 			return r;
 		if (state == ATTACH_FREE || (state == ATTACH_LEFT && !shm_segment_of(c->base, r)))
 			best = best ? best : r;
@@ -261,12 +263,13 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 	struct segment_shm *s;
 	struct attach_shm *r;
 	uint32_t ix, total;
+	bool was_left;
 	struct object_shm *o = ids_lookup(c->base, FAMILY_SHM, id, &ix);
 	int rc = o ? perm_check(c, o, wanted) : -EINVAL;
 
 	if (rc < 0)
 		return rc;
-	r = free_record(c, ix, o->gen, &total);
+	r = free_record(c, ix, o->gen, &total, &was_left);
 	if (!r) {
 		rc = make_block(c, total == 0 ? FIRST_RECORDS : BLOCK_RECORDS, &block);
 		if (rc != OUTCOME_DONE)
@@ -282,6 +285,7 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 	} else {
 		s = shm_known_segment(c->base, ix);
 		ret->record = r;
+		ret->was_left = was_left;
 		ret->segment = s;
 		ret->id = id;
 		ret->bytes = shm_huge_shift(s) ? shm_segment_bytes(s) : s->bytes;
@@ -305,31 +309,25 @@ void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t addr
 	store_release(&a->record->state, ATTACH_LIVE); /* SHM_A1/R */
 }
 
-void shm_attach_failed(struct caller *c, const struct shm_attach *a)
-{
-	(void)c;
-	fetch_add(&a->segment->attach_seq, 1);         /* SHM_D1/R: before the state */
-	store_release(&a->record->state, ATTACH_FREE); /* SHM_A1/R */
-}
-
-void shm_detached(struct caller *c, struct attach_shm *r, int64_t now)
-{
-	struct segment_shm *s = shm_segment_of(c->base, r);
-
-	if (s && now)
-		shm_note_detach(s, c->pid, now);
-	store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
-}
-
 void shm_left(struct caller *c, struct attach_shm *r)
 {
+	const struct segment_shm *s = shm_segment_of(c->base, r);
 	struct attach_shm *other = NULL;
 
 	while ((other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
 		if (is_another(r, other))
 			break;
 	r->address = UINT64_MAX;
-	store_release(&r->state, other ? ATTACH_FREE : ATTACH_LEFT); /* SHM_A1/R */
+	store_release(&r->state, other || !s ? ATTACH_FREE : ATTACH_LEFT); /* SHM_A1/R */
+}
+
+void shm_attach_failed(struct caller *c, const struct shm_attach *a)
+{
+	fetch_add(&a->segment->attach_seq, 1); /* SHM_D1/R: before the state */
+	if (a->was_left)
+		shm_left(c, a->record);
+	else
+		store_release(&a->record->state, ATTACH_FREE); /* SHM_A1/R */
 }
 
 /* ---- Processes --------------------------------------------------------------------------- */

@@ -463,7 +463,7 @@ static int call_shm(struct choices *ch, struct actor *a)
 	case 7:
 		r = shm_next_record(hostile.base, c->proc_ix, NULL);
 		if (r)
-			shm_detached(c, r, NOW);
+			shm_left(c, r);
 		return (int)(shm_count_records(hostile.base, c->proc_ix, (uint32_t)id & 0x7fff, 1) &
 			     0);
 	default:

@@ -77,7 +77,8 @@ static inline void detach_at(struct actor *a, uint64_t address)
 	struct attach_shm *r = record_at(a, address);
 
 	EXPECT(r);
-	shm_detached(&a->c, r, NOW);
+	shm_note_detach(shm_segment_of(a->e->base, r), a->c.pid, NOW);
+	shm_left(&a->c, r);
 }
 
 static inline uint32_t attached(struct actor *a, int32_t id)
