@@ -154,7 +154,10 @@ static int open_private(struct namespace_place *place, int *ret_fd)
 	return error;
 }
 
-/* A private namespace that nobody is left in: its launcher and its reaper were killed together. */
+/*
+ * A private namespace that nobody is left in: all there were, launcher and reaper too, were killed
+ * together. With the dead still registered that is usysvd's work, who knows them from the living.
+ */
 static int drop_if_left(const char *name, void *context)
 {
 	static struct namespace_place place;
@@ -170,8 +173,11 @@ static int drop_if_left(const char *name, void *context)
 		const struct header_shm *h = region_header(base);
 
 		/* A young one may be another launcher's that has not begun yet. */
-		if ((h->flags & REGION_PRIVATE) && time(NULL) - h->created > YOUNG_SECONDS &&
-		    office_pid(base) == 0 && !kin_exist(&place))
+		if (!(h->flags & REGION_PRIVATE) || office_pid(base) != 0)
+			;
+		else if (retire_users(base) > 0)
+			(void)reaper_start(&place); /* or a later run does */
+		else if (time(NULL) - h->created > YOUNG_SECONDS && !kin_exist(&place))
 			(void)retire_namespace(&place, fd, base, 0); /* in use: it stays */
 		(void)munmap(base, (size_t)REGION_BYTES);
 	}

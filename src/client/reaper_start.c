@@ -221,8 +221,6 @@ int reaper_start(const struct namespace_place *place)
 
 	if (sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == 1)
 		return -EOPNOTSUPP;
-	if (too_soon())
-		return -EAGAIN;
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
 		r = -errno;
@@ -244,4 +242,9 @@ int reaper_start(const struct namespace_place *place)
 out:
 	errno = saved;
 	return r;
+}
+
+int reaper_start_missed(const struct namespace_place *place)
+{
+	return too_soon() ? -EAGAIN : reaper_start(place);
 }

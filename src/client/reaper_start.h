@@ -10,11 +10,15 @@
 struct namespace_place;
 
 /*
- * Starts usysvd, which takes the office if it is vacant (else it leaves at once). Not more often
- * than every two seconds a process: -EAGAIN then. -ENOENT: usysvd is not found; -EOPNOTSUPP: the
- * caller is process 1 of its pid namespace, whose child every orphan becomes. Returns before
- * usysvd is in office. Blocks for some milliseconds; holds nothing; leaves errno alone. [signal]
+ * Starts usysvd, which takes the office if it is vacant (else it leaves at once). -ENOENT: usysvd
+ * is not found; -EOPNOTSUPP: the caller is process 1 of its pid namespace, whose child every orphan
+ * becomes. Returns before usysvd is in office. Blocks for some milliseconds; holds nothing; leaves
+ * errno alone. [signal]
  */
 int reaper_start(const struct namespace_place *place);
+
+/* The same for a program that misses a reaper, but not more often than every two seconds a process:
+ * -EAGAIN then. [signal] */
+int reaper_start_missed(const struct namespace_place *place);
 
 #endif

@@ -452,7 +452,7 @@ static void look_around(struct thread_block *tb)
 
 	repair_sweep(&tb->caller, time(NULL), false, &busy);
 	if (!session.adopted && !office_held(&tb->caller))
-		(void)reaper_start(&session.place);
+		(void)reaper_start_missed(&session.place);
 }
 
 /* Has the region's file been removed, by other means than a command of ours? */

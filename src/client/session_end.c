@@ -41,7 +41,7 @@ void session_exit(void)
 	/* A private namespace goes with its last process: somebody must be there to see to it. */
 	if ((region_header(session.base)->flags & REGION_PRIVATE) && !session.adopted &&
 	    !office_held(&tb->caller))
-		(void)reaper_start(&session.place);
+		(void)reaper_start_missed(&session.place);
 	/* With the session's lock, for a thread that made its first call just now would enter a slot
 	 * that is somebody else's in a moment. */
 	if (!session_lock(&signals))

@@ -56,6 +56,26 @@ exec 7>&-
 # The last one who leaves sees to it that somebody removes the namespace.
 until_true 20 nothing_left
 
+# All are killed at one moment, as by the end of a job: the next run finds it and has it removed.
+for round in 1 2; do
+	rm -f "$work/id$round"
+	setsid sh -c 'echo $$ >"$4"; exec "$0" run -- "$1" hold <"$2" >"$3"' \
+		"$usysv" "$user" "$work/in" "$work/id$round" "$work/group$round" &
+done
+exec 7<>"$work/in"
+for round in 1 2; do
+	until_true 10 one_line "$work/group$round"
+	until_true 10 one_line "$work/id$round"
+done
+for round in 1 2; do
+	env kill -KILL -- "-$(cat "$work/group$round")"
+done
+wait
+exec 7>&-
+missing "$root" && fail 'nothing was left that could be found'
+status 0 "$usysv" run -- true
+until_true 20 nothing_left
+
 # A lasting namespace.
 id=$("$usysv" run -n kept -- "$user" hold 0x55 </dev/null)
 status 0 "$usysv" run -n kept -- "$user" get 0x55
