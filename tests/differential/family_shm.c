@@ -196,12 +196,17 @@ static void put_limits(struct text *text, const struct shminfo *info)
 		    (unsigned long)info->shmseg, (unsigned long)info->shmall);
 }
 
-/* What is in memory may be swapped out at any time. */
 static void put_usage(struct text *text, const struct shm_info *info)
 {
-	text_printf(text, " ids=%d total=%lu there=%lu swaps=%lu,%lu", info->used_ids,
-		    (unsigned long)info->shm_tot, (unsigned long)(info->shm_rss + info->shm_swp),
-		    (unsigned long)info->swap_attempts, (unsigned long)info->swap_successes);
+	text_printf(text, " ids=%d total=%lu swaps=%lu,%lu", info->used_ids,
+		    (unsigned long)info->shm_tot, (unsigned long)info->swap_attempts,
+		    (unsigned long)info->swap_successes);
+}
+
+/* What is in memory may be swapped out at any time. */
+static void put_memory(struct text *text, const struct shm_info *info)
+{
+	text_printf(text, " there=%lu", (unsigned long)(info->shm_rss + info->shm_swp));
 }
 
 static void call_shmctl(struct hands *hands, const struct step *step, struct outcome *outcome)
@@ -240,6 +245,7 @@ static void call_shmctl(struct hands *hands, const struct step *step, struct out
 		break;
 	case SHM_INFO:
 		put_usage(&text, place);
+		put_memory(&text, place);
 		break;
 	default:
 		break;
@@ -356,8 +362,8 @@ static void dump(const struct shared *shared, struct text *text, struct object_h
 	}
 	hints[0].shared_live_count = (uint8_t)live;
 	shm_dump_pieces(shared, text, hints);
-	/* Once more: with what the look itself has brought into memory. */
-	highest = shmctl(0, SHM_INFO, (void *)&info);
+	/* Not what is in memory: pages that the look itself, reading, has brought there the kernel may
+	 * drop at any time. */
 	text_printf(text, "shm highest %d", highest);
 	put_usage(text, &info);
 	text_puts(text, "\n");
