@@ -107,5 +107,8 @@ void world_generate(struct world *world, struct step *step)
 		    !is_left_out(world, step_op(step)->name))
 			break;
 	}
-	step->quiet = random_percent(&world->random, world->quiet_percent);
+	/* Whose parent never made a call is buried by the reaper, in no order with others that die
+	 * meanwhile: doc/COMPAT.md, undo-by-strangers. */
+	step->quiet =
+		step->by != BY_KILLED_CHILD && random_percent(&world->random, world->quiet_percent);
 }
