@@ -21,7 +21,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +52,16 @@ static dev_t files_dev; /* of all memory files */
 
 /* ---- Paths -------------------------------------------------------------------------------- */
 
+static const char *last_component(const char *path)
+{
+	const char *last = path;
+
+	while (*path)
+		if (*path++ == '/')
+			last = path;
+	return last;
+}
+
 static bool same_path(const char *path, const char *view)
 {
 	for (;;) {
@@ -67,81 +76,51 @@ static bool same_path(const char *path, const char *view)
 	}
 }
 
-static int find_absolute(const char *path)
+static bool stat_path(int dirfd, const char *path, struct stat *ret)
 {
-	for (int v = 0; v < view_count; v++)
-		if (same_path(path, view_path(v)))
-			return v;
+	return sys_call(SYS_newfstatat, dirfd, (long)path, (long)ret, 0, 0, 0) == 0;
+}
+
+/*
+ * Nearly every path ends here by its last component alone, without a system call. Another spelling
+ * of a view's path (with "..", by a directory's descriptor, by links) leads to the same file of the
+ * kernel's, if it has it.
+ */
+int procview_find(int dirfd, const char *path)
+{
+	const char *name = last_component(path);
+	int named[2], count = 0; /* only "sem" is two */
+	struct stat st, of_view;
+
+	if (*name != 'm' && *name != 's')
+		return VIEW_NONE;
+	for (int v = 0; v < view_count && count < 2; v++)
+		if (symbol_is(name, last_component(view_path(v))))
+			named[count++] = v;
+	for (int i = 0; i < count; i++)
+		if (same_path(path, view_path(named[i])))
+			return named[i];
+	if (count == 0 || !stat_path(dirfd, path, &st))
+		return VIEW_NONE;
+	for (int i = 0; i < count; i++)
+		if (stat_path(AT_FDCWD, view_path(named[i]), &of_view) &&
+		    of_view.st_dev == st.st_dev && of_view.st_ino == st.st_ino)
+			return named[i];
 	return VIEW_NONE;
 }
 
-/* The end of a view's path, behind a slash? Then the rest is where it must be relative to. */
-static bool may_be_relative(const char *path, size_t length)
-{
-	for (int v = 0; v < view_count; v++) {
-		const char *view = view_path(v);
-		size_t n = strlen(view);
-
-		if (length < n && view[n - length - 1] == '/' &&
-		    memcmp(view + n - length, path, length) == 0)
-			return true;
-	}
-	return false;
-}
-
-static void descriptor_path(char *path, const char *name, int fd)
+static void descriptor_path(char *path, int fd)
 {
 	char digits[12];
 	int k = 0;
 
-	path = stpcpy(path, name);
+	path = stpcpy(path, "/proc/self/fd/");
 	do
 		digits[k++] = (char)('0' + fd % 10);
 	while ((fd /= 10) != 0);
 	while (k > 0)
 		*path++ = digits[--k];
 	*path = '\0';
-}
-
-static int find_relative(int dirfd, const char *path)
-{
-	char link[40] = "/proc/self/cwd", whole[PATH_MAX];
-	size_t length;
-	long n;
-
-	while (path[0] == '.' && path[1] == '/')
-		path += 2;
-	length = strlen(path);
-	if (!may_be_relative(path, length))
-		return VIEW_NONE;
-	if (dirfd != AT_FDCWD) {
-		if (dirfd < 0)
-			return VIEW_NONE;
-		descriptor_path(link, "/proc/self/fd/", dirfd);
-	}
-	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)whole, sizeof(whole), 0, 0);
-	if (n <= 0 || (size_t)n + length + 2 > sizeof(whole))
-		return VIEW_NONE;
-	whole[n] = '/';
-	memcpy(whole + n + 1, path, length + 1);
-	return find_absolute(whole);
-}
-
-int procview_find(int dirfd, const char *path)
-{
-	switch (path[0]) {
-	case '/':
-		/* "/proc", or slashes and dots before it */
-		return path[1] == 'p' || path[1] == '/' || path[1] == '.' ? find_absolute(path)
-									  : VIEW_NONE;
-	case '.':
-	case 'k':
-	case 'm':
-	case 's':
-		return find_relative(dirfd, path);
-	default:
-		return VIEW_NONE;
-	}
 }
 
 /* ---- Files -------------------------------------------------------------------------------- */
@@ -214,7 +193,7 @@ static bool is_settled(const struct stat *st)
 
 static long memory_file(int view)
 {
-	const char *name = strrchr(view_path(view), '/') + 1;
+	const char *name = last_component(view_path(view));
 	long fd = sys_call(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_NOEXEC_SEAL, 0, 0, 0, 0);
 
 	if (fd == -EINVAL)
@@ -227,7 +206,7 @@ static long reopen(long fd, int flags)
 {
 	char path[40];
 
-	descriptor_path(path, "/proc/self/fd/", (int)fd);
+	descriptor_path(path, (int)fd);
 	return sys_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
 }
 

@@ -12,7 +12,10 @@
 /* Has this process had a view open that can be written to? */
 extern uint32_t procview_writable;
 
-/* Which view a path names, as openat(2) would find it; VIEW_NONE. The path must be readable. */
+/*
+ * Which view a path names, as openat(2) would find it; VIEW_NONE. The path must be readable. A link
+ * of another name than the view's is not known.
+ */
 int procview_find(int dirfd, const char *path);
 
 /*

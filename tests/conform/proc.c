@@ -87,6 +87,73 @@ static void every_open_shows_the_limit(void **state)
 	CHECK_OK(chdir("/"));
 }
 
+/* A descriptor of it, by a link in a directory that is gone when this returns. */
+static int open_by_link(const char *target, const char *rest)
+{
+	char dir[] = "/tmp/usysv-proc-XXXXXX", link[64], path[128];
+	int fd;
+
+	CHECK(mkdtemp(dir) != NULL);
+	(void)snprintf(link, sizeof(link), "%s/sem", dir);
+	(void)snprintf(path, sizeof(path), "%s%s", link, rest);
+	fd = symlink(target, link) == 0 ? open(path, O_RDONLY) : -1;
+	(void)unlink(link);
+	(void)rmdir(dir);
+	return fd;
+}
+
+static void every_spelling_shows_the_list(void **state)
+{
+	static const char *const spellings[] = {
+		"/proc/self/../sysvipc/sem", "/tmp/../proc/sysvipc/sem",
+		"//proc//sysvipc/./sem",     "/proc/self/root/proc/sysvipc/sem",
+		"/./proc/sysvipc//sem",      "/proc/sysvipc/../sysvipc/sem"};
+	char text[4096], streamed[4096];
+	int dir, elsewhere;
+
+	(void)state;
+	(void)sem_new(3);
+	read_file(LIST, text, sizeof(text));
+	CHECK(strchr(text, '\n') && strchr(text, '\n')[1]);
+	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+		has_text(open(spellings[i], O_RDONLY), text);
+		read_file(spellings[i], streamed, sizeof(streamed)); /* by fopen() */
+		CHECK(strcmp(streamed, text) == 0);
+		CHECK_ERR(access(spellings[i], X_OK), EACCES);
+	}
+	has_text(open_by_link("/proc", "/sysvipc/sem"), text);
+	has_text(open_by_link(LIST, ""), text);
+	dir = (int)CHECK_OK(open("/proc/sysvipc", O_PATH));
+	has_text(openat(dir, "sem", O_RDONLY), text);
+	has_text(openat(dir, "../sysvipc/./sem", O_RDONLY), text);
+	CHECK_OK(close(dir));
+	CHECK_OK(chdir("/"));
+	has_text(open("proc/sysvipc/sem", O_RDONLY), text);
+	CHECK_OK(chdir("/proc/sysvipc"));
+	has_text(open("sem", O_RDONLY), text);
+	has_text(open("../sysvipc/sem", O_RDONLY), text);
+	CHECK_OK(chdir("/"));
+	/* What only has the name. */
+	elsewhere = open_by_link("/proc/self/comm", "");
+	CHECK_INT(read(elsewhere, text, 5), 5);
+	CHECK(strncmp(text, "     ", 5) != 0);
+	CHECK_OK(close(elsewhere));
+}
+
+static void every_spelling_takes_a_limit(void **state)
+{
+	int fd;
+
+	(void)state;
+	begin();
+	fd = (int)CHECK_OK(open("/proc/self/../sys/kernel/msgmax", O_WRONLY | O_TRUNC));
+	CHECK_INT(write(fd, "4000", 4), 4);
+	CHECK_INT(msgmax(), 4000);
+	CHECK_OK(close(fd));
+	CHECK_INT(write_file("/proc/sys/../sys/kernel/msgmax", "4001"), 0);
+	CHECK_INT(msgmax(), 4001);
+}
+
 static void descriptor_is_the_lowest_with_the_flags_asked_for(void **state)
 {
 	int lowest = (int)CHECK_OK(open("/", O_RDONLY)), fd;
@@ -474,6 +541,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_open_shows_the_limit),
+		TEST(every_spelling_shows_the_list),
+		TEST(every_spelling_takes_a_limit),
 		TEST(descriptor_is_the_lowest_with_the_flags_asked_for),
 		TEST(what_is_no_list_of_objects_stays_what_it_is),
 		TEST(files_are_there),
