@@ -7,10 +7,13 @@
  * be refused. The C library's streams write by calls of its own that nobody can stand in front of,
  * and shells open, dup and exec before somebody writes. So the file itself remembers: one that was
  * opened for writing only is empty until somebody writes, and a settled one has a modification time
- * of 0. The hooks (write, fflush, fclose, close, exec, exit: procview_calls.c) ask whether a
- * descriptor's file is a view's, by its inode, and has been written to; then its contents are the
- * write. Descriptors need not be followed that way, neither over dup nor fork. A new image is told
- * by its environment.
+ * that no other file has (procview.h). The hooks (write, fflush, fclose, close, exec, exit:
+ * procview_calls.c) ask whether a descriptor's file is a view's, by its inode, and has been written
+ * to; then its contents are the write. Descriptors need not be followed that way, neither over dup
+ * nor fork. A new image is told by its environment.
+ *
+ * The same time says which view it is: fstat() and its like then answer as stat() of the view's
+ * path does, for programs that compare the two, or look for the size of 0 of such files.
  *
  * Processes that never open a view for writing pay for one look at procview_writable.
  *
@@ -134,15 +137,20 @@ static void remember(uint64_t inode, int view)
 	store_release(&procview_writable, 1);
 }
 
+int procview_written(dev_t dev, ino_t inode)
+{
+	if (dev != files_dev)
+		return VIEW_NONE;
+	for (unsigned i = 0; i < FILES; i++)
+		if (load_acquire(&files[i].inode) == inode)
+			return files[i].view;
+	return VIEW_NONE;
+}
+
 /* The view whose file, opened for writing, this is; VIEW_NONE. */
 static int view_of(const struct stat *st)
 {
-	if (st->st_dev != files_dev)
-		return VIEW_NONE;
-	for (unsigned i = 0; i < FILES; i++)
-		if (load_acquire(&files[i].inode) == st->st_ino)
-			return files[i].view;
-	return VIEW_NONE;
+	return procview_written(st->st_dev, st->st_ino);
 }
 
 static bool get_stat(int fd, struct stat *ret)
@@ -178,17 +186,18 @@ static int put_text(void *context, const char *text, size_t bytes)
 	return 0;
 }
 
-/* Nothing is left to take: a modification time of 0. */
-static void mark_settled(long fd)
+/* Nothing is left to take. */
+static void mark_settled(long fd, int view)
 {
-	struct timespec times[2] = {{0, 0}, {0, 0}};
+	struct timespec times[2] = {{0, UTIME_OMIT}, {0, VIEW_NS + view}};
 
 	sys_call(SYS_utimensat, fd, 0, (long)times, 0, 0, 0);
 }
 
 static bool is_settled(const struct stat *st)
 {
-	return st->st_size == 0 || (st->st_mtim.tv_sec == 0 && st->st_mtim.tv_nsec == 0);
+	return st->st_size == 0 ||
+	       procview_settled(st->st_nlink, st->st_mtim.tv_sec, st->st_mtim.tv_nsec) != VIEW_NONE;
 }
 
 static long memory_file(int view)
@@ -247,8 +256,8 @@ static long finish(int view, long memory, int flags)
 			return -EIO;
 		files_dev = st.st_dev;
 		remember(st.st_ino, view);
-		mark_settled(memory);
 	}
+	mark_settled(memory, view);
 	fd = reopen(memory, access | O_CLOEXEC | (flags & O_NONBLOCK));
 	/* Without /proc: what there is. */
 	if (fd < 0)
@@ -310,7 +319,7 @@ static long take(int view, int fd, const struct stat *st)
 	sys_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0);
 	if (!is_write_only)
 		(void)view_text(view, put_text, &start);
-	mark_settled(fd);
+	mark_settled(fd, view);
 	if (rc < 0)
 		sys_call(SYS_lseek, fd, 0, SEEK_SET, 0, 0, 0);
 	return rc;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "client/view.h"
 
@@ -23,6 +24,22 @@ int procview_find(int dirfd, const char *path);
  * -1: none. The descriptor or -errno.
  */
 long procview_open(int view, int flags, long real);
+
+/*
+ * The view that a file with these attributes is the text of; VIEW_NONE. Its modification time says
+ * it: nobody else's is so early, and has no name any more.
+ */
+#define VIEW_NS 1000
+static inline int procview_settled(uint64_t links, int64_t seconds, int64_t ns)
+{
+	return __builtin_expect(seconds == 0, 0) && links == 0 && ns >= VIEW_NS &&
+			       ns < VIEW_NS + view_count
+		       ? (int)(ns - VIEW_NS)
+		       : VIEW_NONE;
+}
+
+/* The same for a file that has been opened for writing, and perhaps written to. */
+int procview_written(dev_t dev, ino_t inode);
 
 /* Is it a descriptor of a view that was opened for writing, by this process or one before it? */
 bool procview_is(int fd);

@@ -5,7 +5,8 @@
  *
  * open() and its like ask the kernel first, and look at the path only when the kernel did (it may
  * be no readable memory, which is EFAULT and no crash): then the kernel's file is replaced by the
- * view. stat() and its like are answered here only where the kernel lacks the file.
+ * view. stat() and its like are answered here only where the kernel lacks the file, or was asked
+ * for the memory file of a view (as fstat() asks): the answer is then what stat() says of the view.
  */
 #undef _FILE_OFFSET_BITS /* each name is defined here as it is */
 #undef _TIME_BITS
@@ -328,9 +329,19 @@ PUBLIC int fclose(FILE *stream)
 
 /* ---- Is it there? ------------------------------------------------------------------------- */
 
-static bool is_missing(int rc)
+/* After stat() and its like have failed: the view that they were asked about; VIEW_NONE. */
+static int missing_view(int dirfd, const char *path)
 {
-	return __builtin_expect(rc < 0, 0) && errno == ENOENT;
+	return errno == ENOENT ? procview_find(dirfd, path) : VIEW_NONE;
+}
+
+/* After they have answered: the view whose memory file that is; VIEW_NONE. */
+static inline int shown_view(dev_t dev, ino_t inode, uint64_t links, int64_t seconds, int64_t ns)
+{
+	int view = procview_settled(links, seconds, ns);
+
+	return view == VIEW_NONE && links == 0 && may_be_written() ? procview_written(dev, inode)
+								   : view;
 }
 
 #define FILL(st, view)                                                                             \
@@ -340,67 +351,84 @@ static bool is_missing(int rc)
 		(st)->st_nlink = 1;                                                                \
 		(st)->st_blksize = 1024;                                                           \
 		(st)->st_ino = (ino_t)(view) + 1;                                                  \
-		clock_gettime(CLOCK_REALTIME, &(st)->st_mtim);                                     \
-		(st)->st_atim = (st)->st_ctim = (st)->st_mtim;                                     \
 	} while (0)
 
-/* rc: what the kernel answered. */
-#define ANSWER_STAT(dirfd, path, st, rc)                                                           \
+/* rc: what the kernel answered; of_view: what it answers for view_path(found). */
+#define ANSWER_STAT(dirfd, path, st, rc, of_view)                                                  \
 	do {                                                                                       \
 		int answer = rc, saved_errno = errno, found;                                       \
                                                                                                    \
-		if (!is_missing(answer))                                                           \
+		found = __builtin_expect(answer < 0, 0)                                            \
+				? missing_view(dirfd, path)                                        \
+				: shown_view((st)->st_dev, (st)->st_ino, (st)->st_nlink,           \
+					     (st)->st_mtim.tv_sec, (st)->st_mtim.tv_nsec);         \
+		if (__builtin_expect(found == VIEW_NONE, 1))                                       \
 			return answer;                                                             \
-		found = procview_find(dirfd, path);                                                \
-		if (found == VIEW_NONE) {                                                          \
-			errno = saved_errno;                                                       \
-			return answer;                                                             \
-		}                                                                                  \
-		FILL(st, found);                                                                   \
+		if ((of_view) < 0)                                                                 \
+			FILL(st, found);                                                           \
+		errno = saved_errno;                                                               \
 		return 0;                                                                          \
 	} while (0)
 
 PUBLIC int stat(const char *restrict path, struct stat *restrict st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(stat)(path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(stat)(path, st), NEXT(stat)(view_path(found), st));
 }
 
 PUBLIC int lstat(const char *restrict path, struct stat *restrict st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(lstat)(path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(lstat)(path, st), NEXT(lstat)(view_path(found), st));
+}
+
+PUBLIC int fstat(int fd, struct stat *st)
+{
+	ANSWER_STAT(fd, "", st, NEXT(fstat)(fd, st), NEXT(stat)(view_path(found), st));
 }
 
 PUBLIC int fstatat(int dirfd, const char *restrict path, struct stat *restrict st, int flags)
 {
-	ANSWER_STAT(dirfd, path, st, NEXT(fstatat)(dirfd, path, st, flags));
+	ANSWER_STAT(dirfd, path, st, NEXT(fstatat)(dirfd, path, st, flags),
+		    NEXT(fstatat)(AT_FDCWD, view_path(found), st, 0));
 }
 
 #ifdef STATX_BASIC_STATS /* not every C library has it */
+static int view_of_statx(const struct statx *stx)
+{
+	return shown_view(makedev(stx->stx_dev_major, stx->stx_dev_minor), stx->stx_ino,
+			  stx->stx_nlink, stx->stx_mtime.tv_sec, stx->stx_mtime.tv_nsec);
+}
+
 PUBLIC int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 		 struct statx *restrict stx)
 {
-	int rc = NEXT(statx)(dirfd, path, flags, mask, stx), view;
+	int rc = NEXT(statx)(dirfd, path, flags, mask, stx), saved = errno, view;
+	struct statx more;
 	struct stat st;
 
-	if (!is_missing(rc))
+	if (rc < 0)
+		view = missing_view(dirfd, path);
+	else if (__builtin_expect(stx->stx_nlink == 0, 0) && (stx->stx_mask & STATX_NLINK) &&
+		 !(stx->stx_mask & STATX_MTIME)) /* tmpfs gives what times it is asked for */
+		view = NEXT(statx)(dirfd, path, flags, STATX_BASIC_STATS, &more) < 0
+			       ? VIEW_NONE
+			       : view_of_statx(&more);
+	else
+		view = view_of_statx(stx);
+	errno = saved;
+	if (view == VIEW_NONE)
 		return rc;
-	view = procview_find(dirfd, path);
-	if (view == VIEW_NONE) {
-		errno = ENOENT;
-		return rc;
+	if (NEXT(statx)(AT_FDCWD, view_path(view), 0, mask, stx) < 0) {
+		FILL(&st, view);
+		memset(stx, 0, sizeof(*stx));
+		stx->stx_mask = STATX_BASIC_STATS;
+		stx->stx_mode = (uint16_t)st.st_mode;
+		stx->stx_uid = st.st_uid;
+		stx->stx_gid = st.st_gid;
+		stx->stx_nlink = 1;
+		stx->stx_blksize = (uint32_t)st.st_blksize;
+		stx->stx_ino = st.st_ino;
+		errno = saved;
 	}
-	FILL(&st, view);
-	memset(stx, 0, sizeof(*stx));
-	stx->stx_mask = STATX_BASIC_STATS;
-	stx->stx_mode = (uint16_t)st.st_mode;
-	stx->stx_uid = st.st_uid;
-	stx->stx_gid = st.st_gid;
-	stx->stx_nlink = 1;
-	stx->stx_blksize = (uint32_t)st.st_blksize;
-	stx->stx_ino = st.st_ino;
-	stx->stx_mtime.tv_sec = st.st_mtim.tv_sec;
-	stx->stx_mtime.tv_nsec = (uint32_t)st.st_mtim.tv_nsec;
-	stx->stx_atime = stx->stx_ctime = stx->stx_mtime;
 	return 0;
 }
 #endif
@@ -462,6 +490,8 @@ int __xstat(int version, const char *path, struct stat *st);
 int __xstat64(int version, const char *path, struct stat64 *st);
 int __lxstat(int version, const char *path, struct stat *st);
 int __lxstat64(int version, const char *path, struct stat64 *st);
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
 int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags);
 int __fxstatat64(int version, int dirfd, const char *path, struct stat64 *st, int flags);
 
@@ -521,48 +551,73 @@ PUBLIC ssize_t __write(int fd, const void *buffer, size_t bytes)
 
 PUBLIC int stat64(const char *restrict path, struct stat64 *restrict st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(stat64)(path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(stat64)(path, st), NEXT(stat64)(view_path(found), st));
 }
 
 PUBLIC int lstat64(const char *restrict path, struct stat64 *restrict st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(lstat64)(path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(lstat64)(path, st),
+		    NEXT(lstat64)(view_path(found), st));
+}
+
+PUBLIC int fstat64(int fd, struct stat64 *st)
+{
+	ANSWER_STAT(fd, "", st, NEXT(fstat64)(fd, st), NEXT(stat64)(view_path(found), st));
 }
 
 PUBLIC int fstatat64(int dirfd, const char *restrict path, struct stat64 *restrict st, int flags)
 {
-	ANSWER_STAT(dirfd, path, st, NEXT(fstatat64)(dirfd, path, st, flags));
+	ANSWER_STAT(dirfd, path, st, NEXT(fstatat64)(dirfd, path, st, flags),
+		    NEXT(fstatat64)(AT_FDCWD, view_path(found), st, 0));
 }
 
 /* Programs linked before glibc 2.33. */
 PUBLIC int __xstat(int version, const char *path, struct stat *st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__xstat)(version, path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__xstat)(version, path, st),
+		    NEXT(__xstat)(version, view_path(found), st));
 }
 
 PUBLIC int __xstat64(int version, const char *path, struct stat64 *st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__xstat64)(version, path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__xstat64)(version, path, st),
+		    NEXT(__xstat64)(version, view_path(found), st));
 }
 
 PUBLIC int __lxstat(int version, const char *path, struct stat *st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__lxstat)(version, path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__lxstat)(version, path, st),
+		    NEXT(__lxstat)(version, view_path(found), st));
 }
 
 PUBLIC int __lxstat64(int version, const char *path, struct stat64 *st)
 {
-	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__lxstat64)(version, path, st));
+	ANSWER_STAT(AT_FDCWD, path, st, NEXT(__lxstat64)(version, path, st),
+		    NEXT(__lxstat64)(version, view_path(found), st));
+}
+
+PUBLIC int __fxstat(int version, int fd, struct stat *st)
+{
+	ANSWER_STAT(fd, "", st, NEXT(__fxstat)(version, fd, st),
+		    NEXT(__xstat)(version, view_path(found), st));
+}
+
+PUBLIC int __fxstat64(int version, int fd, struct stat64 *st)
+{
+	ANSWER_STAT(fd, "", st, NEXT(__fxstat64)(version, fd, st),
+		    NEXT(__xstat64)(version, view_path(found), st));
 }
 
 PUBLIC int __fxstatat(int version, int dirfd, const char *path, struct stat *st, int flags)
 {
-	ANSWER_STAT(dirfd, path, st, NEXT(__fxstatat)(version, dirfd, path, st, flags));
+	ANSWER_STAT(dirfd, path, st, NEXT(__fxstatat)(version, dirfd, path, st, flags),
+		    NEXT(__fxstatat)(version, AT_FDCWD, view_path(found), st, 0));
 }
 
 PUBLIC int __fxstatat64(int version, int dirfd, const char *path, struct stat64 *st, int flags)
 {
-	ANSWER_STAT(dirfd, path, st, NEXT(__fxstatat64)(version, dirfd, path, st, flags));
+	ANSWER_STAT(dirfd, path, st, NEXT(__fxstatat64)(version, dirfd, path, st, flags),
+		    NEXT(__fxstatat64)(version, AT_FDCWD, view_path(found), st, 0));
 }
 
 #endif

@@ -22,28 +22,23 @@
 
 /* clang-format off */
 #define NEXT_FUNCTIONS(X) \
-	X(sigaction) \
-	X(siginterrupt) \
-	X(sigprocmask) X(pthread_sigmask) X(pthread_setcanceltype) X(_exit) X(__libc_start_main) X( \
-		_Fork) X(fork) X(wait) X(waitpid) X(wait3) X(wait4) X(waitid) X(system) X(popen) \
-		X(pclose) X(setuid) X(seteuid) X(setreuid) X(setresuid) X(setgid) X(setegid) X( \
-			setregid) X(setresgid) X(setgroups) X(initgroups) X(setfsuid) X(setfsgid) \
-			X(capset) X(chroot) X(pivot_root) X(unshare) X(setns) X(execve) X( \
-				execvpe) X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) \
-				X(syscall) X(dlsym) X(dlvsym) X(dlopen) X(dlmopen) X(open) X( \
-					open64) X(__open) X(__open64) X(__open_2) X(__open64_2) \
-					X(openat) X(openat64) X(__openat_2) X(__openat64_2) X( \
-						creat) X(creat64) X(fopen) X(fopen64) X(freopen) \
-						X(freopen64) X(write) X(writev) X(pwrite) X( \
-							pwrite64) X(close) X(fflush) X(fclose) \
-							X(stat) X(stat64) X(lstat) X(lstat64) X( \
-								fstatat) X(fstatat64) X(statx) \
-								X(__xstat) X(__xstat64) X(__lxstat) X( \
-									__lxstat64) X(__fxstatat) \
-									X(__fxstatat64) X( \
-										access) X(eaccess) \
-										X(euidaccess) X( \
-											faccessat)
+	X(sigaction) X(siginterrupt) X(sigprocmask) X(pthread_sigmask) X(pthread_setcanceltype) \
+	X(_exit) X(__libc_start_main) X(_Fork) X(fork) X(wait) X(waitpid) X(wait3) X(wait4) \
+	X(waitid) X(system) X(popen) X(pclose) \
+	X(setuid) X(seteuid) X(setreuid) X(setresuid) X(setgid) X(setegid) X(setregid) \
+	X(setresgid) X(setgroups) X(initgroups) \
+	X(setfsuid) X(setfsgid) X(capset) X(chroot) X(pivot_root) X(unshare) X(setns) \
+	X(execve) X(execvpe) X(fexecve) X(execveat) X(posix_spawn) X(posix_spawnp) \
+	X(syscall) X(dlsym) X(dlvsym) X(dlopen) X(dlmopen) \
+	X(open) X(open64) X(__open) X(__open64) X(__open_2) X(__open64_2) X(openat) X(openat64) \
+	X(__openat_2) X(__openat64_2) \
+	X(creat) X(creat64) X(fopen) X(fopen64) X(freopen) X(freopen64) \
+	X(write) X(writev) X(pwrite) X(pwrite64) X(close) X(fflush) X(fclose) \
+	X(stat) X(stat64) X(lstat) X(lstat64) X(fstat) X(fstat64) X(fstatat) X(fstatat64) \
+	X(statx) \
+	X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) \
+	X(__fxstatat) X(__fxstatat64) \
+	X(access) X(eaccess) X(euidaccess) X(faccessat)
 /* clang-format on */
 
 enum next_index {

@@ -232,6 +232,82 @@ static void files_are_there(void **state)
 	}
 }
 
+/* Programs that copy files ask before and after opening whether it is the same file. */
+static void same_file(const char *path, int fd)
+{
+	char link[32];
+	struct stat st, of_fd;
+	struct stat64 of_fd64;
+	struct statx stx;
+
+	CHECK_OK(stat(path, &st));
+	CHECK_OK(fstat(fd, &of_fd));
+	CHECK_INT(of_fd.st_dev, st.st_dev);
+	CHECK_INT(of_fd.st_ino, st.st_ino);
+	CHECK_INT(of_fd.st_mode, st.st_mode);
+	CHECK_INT(of_fd.st_nlink, 1);
+	CHECK_INT(of_fd.st_size, 0);
+	CHECK_INT(of_fd.st_blocks, 0);
+	CHECK_INT(of_fd.st_mtim.tv_sec, st.st_mtim.tv_sec);
+	CHECK_INT(of_fd.st_mtim.tv_nsec, st.st_mtim.tv_nsec);
+	CHECK_OK(fstat64(fd, &of_fd64));
+	CHECK_INT(of_fd64.st_ino, st.st_ino);
+	CHECK_OK(fstatat(fd, "", &of_fd, AT_EMPTY_PATH));
+	CHECK_INT(of_fd.st_ino, st.st_ino);
+	CHECK_OK(statx(fd, "", AT_EMPTY_PATH, STATX_SIZE, &stx));
+	CHECK_INT(stx.stx_ino, st.st_ino);
+	CHECK_INT(stx.stx_size, 0);
+	CHECK_OK(statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx));
+	CHECK_INT(stx.stx_ino, st.st_ino);
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	CHECK_OK(stat(link, &of_fd));
+	CHECK_INT(of_fd.st_ino, st.st_ino);
+	CHECK_OK(close(fd));
+}
+
+static void descriptor_is_of_the_file(void **state)
+{
+	int fd;
+
+	(void)state;
+	begin();
+	(void)sem_new(1);
+	same_file(LIST, open(LIST, O_RDONLY));
+	same_file("/proc/sysvipc/msg", open("/proc/sysvipc/msg", O_RDONLY | O_CLOEXEC));
+	same_file(LIMIT, open(LIMIT, O_RDONLY));
+	same_file(LIMIT, open(LIMIT, O_RDWR));
+	same_file(LIMIT, open(LIMIT, O_WRONLY));
+	fd = (int)CHECK_OK(open(LIMIT, O_WRONLY));
+	CHECK_INT(write(fd, "100", 3), 3);
+	same_file(LIMIT, fd);
+	fd = (int)CHECK_OK(open(LIMIT, O_WRONLY));
+	CHECK_INT(syscall(SYS_write, fd, "101", 3), 3);
+	same_file(LIMIT, fd);
+}
+
+static void programs_copy_them(void **state)
+{
+	static const char *const copies[] = {"cp " LIST " copy", "cp /dev/stdin copy <" LIST,
+					     "cp -a " LIST " copy && chmod 600 copy",
+					     "dd if=" LIST " of=copy bs=7 2>/dev/null",
+					     "tail -c +1 " LIST " >copy"};
+	char command[256];
+
+	(void)state;
+	(void)sem_new(1);
+	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
+		int rc;
+
+		(void)snprintf(command, sizeof(command),
+			       "d=$(mktemp -d) && trap 'rm -rf $d' EXIT && cd $d && cat " LIST
+			       " >list && %s && cmp copy list",
+			       copies[i]);
+		rc = system(command);
+		if (rc != 0)
+			check_fail(__FILE__, __LINE__, "'%s' gives %d", copies[i], rc);
+	}
+}
+
 static void list_is_of_the_moment_of_opening(void **state)
 {
 	char before[4096], after[4096];
@@ -546,6 +622,8 @@ int main(int argc, char **argv)
 		TEST(descriptor_is_the_lowest_with_the_flags_asked_for),
 		TEST(what_is_no_list_of_objects_stays_what_it_is),
 		TEST(files_are_there),
+		TEST(descriptor_is_of_the_file),
+		TEST(programs_copy_them),
 		TEST(list_is_of_the_moment_of_opening),
 		TEST(list_may_be_long),
 		TEST(write_counts_at_once),
