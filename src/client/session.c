@@ -480,6 +480,16 @@ static void leave_region(struct process_record *me)
 	session.own_ix = NO_SLOT;
 }
 
+/* Attached, but there is no room to register. What attach() has reported, this does not repeat. */
+static void report_outside(int rc)
+{
+	report(REPORT_NAMESPACE, "cannot enter namespace '%s' (%s): %s%s", session.place.name,
+	       session.place.region, report_errno(-rc),
+	       rc == -ENOMEM ? ": is memory limited (ulimit -d, -v, control group), or the file "
+			       "system full?"
+			     : "");
+}
+
 /* Attaches and registers the process; `me` is its record when that succeeds. */
 static int enter_namespace(struct process_record **ret_me)
 {
@@ -520,8 +530,10 @@ struct thread_block *session_thread_slow(int *ret_error)
 	announce();
 	session_unlock(&signals);
 	*ret_error = rc;
-	if (rc < 0)
+	if (rc < 0) {
+		report_outside(rc);
 		return NULL;
+	}
 	section_enter(thread_self);
 	look_around(thread_self);
 	section_leave(thread_self);

@@ -328,6 +328,8 @@ int main(int argc, char **argv)
 		without_descriptors(which[7] == 'f');
 	else if (strcmp(which, "as-first") == 0 || strcmp(which, "as-between") == 0)
 		with_limit(RLIMIT_AS, 64u << 20, which[3] == 'f');
+	else if (strcmp(which, "data-first") == 0 || strcmp(which, "data-between") == 0)
+		with_limit(RLIMIT_DATA, 4096, which[5] == 'f');
 	else if (strcmp(which, "fsize-first") == 0 || strcmp(which, "fsize-between") == 0)
 		with_limit(RLIMIT_FSIZE, 0, which[6] == 'f');
 	else if (strcmp(which, "nproc-first") == 0 || strcmp(which, "nproc-between") == 0)

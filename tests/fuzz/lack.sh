@@ -3,9 +3,16 @@
 # Programs that have run out of something (lack.c). Called as lack.sh USYSV LACK.
 . "$(dirname "$0")/../cli/lib.sh"
 
-for which in well nofile-first nofile-between as-first as-between fsize-first fsize-between \
-	nproc-first nproc-between closefrom-3 closefrom-0 closefrom-thread; do
+for which in well nofile-first nofile-between as-first as-between data-first data-between \
+	fsize-first fsize-between nproc-first nproc-between closefrom-3 closefrom-0 \
+	closefrom-thread; do
 	status 0 "$usysv" run --check -- "$user" $which
+	case $which in # who cannot enter the namespace says why, once
+	as-first | data-first)
+		says "^usysv: cannot .* namespace 'run-.*: is .* limited"
+		[ "$(wc -l <"$work/err")" -eq 1 ] || fail "$which: $(cat "$work/err")"
+		;;
+	esac
 	nothing_left || fail "$which: something is left in $root"
 done
 
