@@ -8,7 +8,8 @@ _usysv_namespaces()
 
 _usysv_objects()
 {
-	usysv ls -n "$1" --raw --noheadings -o ID 2>/dev/null | sed -n 's/^[0-9][0-9]*$/sem:&/p'
+	usysv ls --json -o ID -- "$1" 2>/dev/null | awk '/"queues"/ { kind = "msg" }
+		/"semaphores"/ { kind = "sem" } /"segments"/ { kind = "shm" } /"id"/ { print kind ":" $2 }'
 }
 
 _usysv()
@@ -69,8 +70,8 @@ _usysv()
 		fi
 		;;
 	ls)
-		COMPREPLY=($(compgen -W '--namespace --output --bytes --json --raw --noheadings
-			--help --version' -- "$cur"))
+		COMPREPLY=($(compgen -W "--namespace --output --bytes --json --raw --noheadings
+			--help --version $(_usysv_namespaces)" -- "$cur"))
 		;;
 	rm)
 		if [[ $cur == -* ]]; then
@@ -91,7 +92,8 @@ _usysv()
 		fi
 		;;
 	check)
-		COMPREPLY=($(compgen -W '--namespace --repair --help --version' -- "$cur"))
+		COMPREPLY=($(compgen -W "--namespace --repair --help --version $(_usysv_namespaces)" \
+			-- "$cur"))
 		;;
 	esac
 }

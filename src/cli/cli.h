@@ -3,6 +3,7 @@
 #ifndef USYSV_CLI_CLI_H
 #define USYSV_CLI_CLI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/namespace.h"
@@ -30,6 +31,12 @@ void cli_version(void);
 
 /* Says which command speaks; by main. */
 void cli_name(const char *name);
+
+/*
+ * After the options: a namespace may be named by an argument too, if *name is null. False after a
+ * complaint: there is more.
+ */
+bool cli_take_name(int argc, char **argv, const char **name);
 
 /*
  * Locates and opens (namespace_open flags) a namespace; on failure complains and returns -errno.

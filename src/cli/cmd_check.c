@@ -38,10 +38,10 @@
 static void usage(FILE *out)
 {
 	fputs("\nUsage:\n"
-	      " usysv check [options]\n\n"
-	      "Check the data of a namespace for inconsistencies.\n\n"
+	      " usysv check [options] [<namespace>]\n\n"
+	      "Check the data of a namespace (default: as for programs) for inconsistencies.\n\n"
 	      "Options:\n"
-	      " -n, --namespace <name>  the namespace (default: as for programs)\n"
+	      " -n, --namespace <name>  the namespace, in place of the argument\n"
 	      " -r, --repair            first finish what processes left that were killed\n"
 	      " -h, --help              display this help\n"
 	      " -V, --version           display version\n\n"
@@ -223,11 +223,8 @@ int cmd_check(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
-	if (optind < argc) {
-		cli_error("unexpected argument '%s'", argv[optind]);
-		cli_try_help();
+	if (!cli_take_name(argc, argv, &name))
 		return EXIT_FAILURE;
-	}
 	if (cli_open(name, repairs ? 0 : NAMESPACE_LOOK, &place, &fd) < 0)
 		return EXIT_FAILURE;
 	if (repairs && repair(&place, fd) < 0) {

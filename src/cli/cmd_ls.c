@@ -53,10 +53,10 @@ static const struct column namespace_columns[NS_COLUMNS] = {
 static void usage(FILE *out)
 {
 	fputs("\nUsage:\n"
-	      " usysv ls [options]\n\n"
+	      " usysv ls [options] [<namespace>]\n\n"
 	      "List the namespaces of this user, or the objects of one.\n\n"
 	      "Options:\n"
-	      " -n, --namespace <name>  list the objects of this namespace\n"
+	      " -n, --namespace <name>  the namespace, in place of the argument\n"
 	      " -o, --output <list>     columns to show\n"
 	      " -b, --bytes             sizes in bytes\n"
 	      " -J, --json              use the JSON output format\n"
@@ -346,11 +346,8 @@ int cmd_ls(int argc, char **argv)
 			return EXIT_FAILURE;
 		}
 	}
-	if (optind < argc) {
-		cli_error("unexpected argument '%s'", argv[optind]);
-		cli_try_help();
+	if (!cli_take_name(argc, argv, &name))
 		return EXIT_FAILURE;
-	}
 	if (table.json && table.raw) {
 		cli_error("--json and --raw exclude each other");
 		return EXIT_FAILURE;

@@ -241,7 +241,7 @@ const struct family_view family_views[] = {
 	 msg_fill, msg_remove},
 	{FAMILY_SEM, "sem", "semaphores", sem_columns, sizeof(sem_columns) / sizeof(sem_columns[0]),
 	 sem_fill, sem_remove},
-	{FAMILY_SHM, "shm", "shared memory segments", shm_columns,
-	 sizeof(shm_columns) / sizeof(shm_columns[0]), shm_fill, shm_remove},
+	{FAMILY_SHM, "shm", "segments", shm_columns, sizeof(shm_columns) / sizeof(shm_columns[0]),
+	 shm_fill, shm_remove},
 };
 const unsigned family_view_count = sizeof(family_views) / sizeof(family_views[0]);

@@ -51,16 +51,26 @@ void cli_version(void)
 	printf("usysv %s\n", USYSV_VERSION);
 }
 
+bool cli_take_name(int argc, char **argv, const char **name)
+{
+	if (optind < argc && !*name)
+		*name = argv[optind++];
+	if (optind == argc)
+		return true;
+	cli_error("unexpected argument '%s'", argv[optind]);
+	cli_try_help();
+	return false;
+}
+
 int cli_open(const char *name, unsigned flags, struct namespace_place *ret_place, int *ret_fd)
 {
 	const char *why = "";
 	int error = namespace_locate(name, ret_place, &why);
 
 	if (error < 0) {
-		if (name)
-			cli_error("namespace '%s': %s", name, why);
-		else
-			cli_error("cannot tell the namespace: %s", why);
+		cli_error("namespace '%s'%s%s%s: %s", name ? name : ret_place->name,
+			  *ret_place->region ? " (" : "", ret_place->region,
+			  *ret_place->region ? ")" : "", why);
 		return error;
 	}
 	error = namespace_open(ret_place, flags, ret_fd, &why);

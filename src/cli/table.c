@@ -200,12 +200,15 @@ static int print_json(struct table *const *tables, unsigned count)
 
 int table_print(struct table *const *tables, unsigned count, const struct table_options *options)
 {
+	unsigned printed = 0;
 	int error = 0;
 
 	if (options->json)
 		return print_json(tables, count);
 	for (unsigned i = 0; i < count && error == 0; i++) {
-		if (i > 0)
+		if (scols_table_get_nlines(tables[i]->scols) == 0)
+			continue;
+		if (printed++)
 			putchar('\n');
 		error = scols_print_table(tables[i]->scols);
 	}

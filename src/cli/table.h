@@ -44,7 +44,10 @@ void table_number(struct table *t, unsigned column, int64_t value);
 void table_bytes(struct table *t, unsigned column, uint64_t bytes);
 void table_time(struct table *t, unsigned column, int64_t seconds); /* 0: never, stays empty */
 
-/* Prints the tables. JSON: one object with all of them. 0 or -errno. */
+/*
+ * Prints the tables that have rows, with an empty line between them. JSON: one object with all of
+ * them. 0 or -errno.
+ */
 int table_print(struct table *const *tables, unsigned count, const struct table_options *options);
 void table_free(struct table *t);
 

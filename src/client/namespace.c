@@ -747,6 +747,8 @@ int namespace_list(int (*each)(const char *name, void *context), void *context)
 	const char *why;
 	int dir, r = namespace_locate(NULL, &place, &why);
 
+	if (r == -EINVAL) /* the name may be a bad one, but it matters to nobody here */
+		r = namespace_locate("default", &place, &why);
 	if (r == 0)
 		r = enter_root(&place, false, &d, &why);
 	if (r == 0) {

@@ -28,8 +28,9 @@ struct namespace_place {
  * Where the namespace `name` is (null: $USYSV_NAMESPACE, else "default"). When name is null and
  * USYSV_REGION=NAME:/absolute/path of the same NAME is in the environment (passed on by the
  * launcher and across exec), that path is used as it is: after setuid + exec a process must not
- * silently open another user's namespace. 0; -EINVAL for a bad name; -ENAMETOOLONG.
- * *ret_why: a clause for a message.
+ * silently open another user's namespace. 0; -EINVAL for a bad name; -ENAMETOOLONG: then
+ * *ret_why is a clause for a message, ret->name the name, and ret->region the path that does not
+ * do, if it is a path; both are cut where they are too long.
  */
 int namespace_locate(const char *name, struct namespace_place *ret, const char **ret_why);
 

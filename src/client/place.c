@@ -147,6 +147,22 @@ static const char *split_last(const char *path, size_t *length)
 	return path + n;
 }
 
+static void copy_cut(char *to, const char *from, size_t size)
+{
+	size_t n = strnlen(from, size - 1);
+
+	memcpy(to, from, n);
+	to[n] = 0;
+}
+
+/* What the environment says, for the message that it does not do. */
+static int refuse(struct namespace_place *ret, const char *name, const char *path, int error)
+{
+	copy_cut(ret->name, name, sizeof(ret->name));
+	copy_cut(ret->region, path, sizeof(ret->region));
+	return error;
+}
+
 int namespace_locate_path(const char *region, struct namespace_place *ret, const char **ret_why)
 {
 	size_t n = strlen(region);
@@ -196,18 +212,21 @@ int namespace_locate(const char *name, struct namespace_place *ret, const char *
 		if (!name)
 			name = DEFAULT_NAME;
 		const char *path = passed_path(name);
-		if (path)
-			return namespace_locate_path(path, ret, ret_why);
+		if (path) {
+			int r = namespace_locate_path(path, ret, ret_why);
+
+			return r < 0 ? refuse(ret, name, path, r) : 0;
+		}
 	}
 	if (!name_valid(name, strlen(name))) {
 		*ret_why = "a name has 1 to 64 letters, digits, '.', '_' and '-', "
 			   "and begins with a letter, a digit or '_'";
-		return -EINVAL;
+		return refuse(ret, name, "", -EINVAL);
 	}
 	base = choose_base(&base_length);
 	if (base[0] != '/') {
 		*ret_why = "USYSV_DIR must be an absolute path";
-		return -EINVAL;
+		return refuse(ret, name, base, -EINVAL);
 	}
 	user_directory(user);
 	/* "/" itself: no doubled slash */
@@ -215,7 +234,7 @@ int namespace_locate(const char *name, struct namespace_place *ret, const char *
 	    join(ret->dir, ret->root, strlen(ret->root), name) < 0 ||
 	    join(ret->region, ret->dir, strlen(ret->dir), REGION_NAME) < 0) {
 		*ret_why = "the path of its directory is too long";
-		return -ENAMETOOLONG;
+		return refuse(ret, name, base, -ENAMETOOLONG);
 	}
 	memcpy(ret->name, name, strlen(name) + 1);
 	return 0;

@@ -262,9 +262,10 @@ static int attach(unsigned flags, bool quiet)
 	if (rc < 0 && !quiet) {
 		session.failed = !is_transient(rc);
 		session.error = rc;
-		report(REPORT_NAMESPACE, "cannot use namespace '%s' (%s): %s%s%s",
-		       session.place.name, session.place.region, report_errno(-rc),
-		       o.why ? ": " : "", o.why ? o.why : "");
+		report(REPORT_NAMESPACE, "cannot use namespace '%s'%s%s%s: %s%s%s",
+		       session.place.name, *session.place.region ? " (" : "", session.place.region,
+		       *session.place.region ? ")" : "", report_errno(-rc), o.why ? ": " : "",
+		       o.why ? o.why : "");
 	}
 	return rc;
 }

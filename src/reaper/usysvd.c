@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 		error = namespace_locate(NULL, &place, &why);
 	}
 	if (error < 0)
-		return fail(path ? path : "namespace", why);
+		return fail(path ? path : *place.region ? place.region : place.name, why);
 	error = namespace_open(&place, 0, &fd, &why);
 	if (error == -ENOENT)
 		return EXIT_SUCCESS; /* it has ended meanwhile */

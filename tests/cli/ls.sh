@@ -43,13 +43,60 @@ json 'len(d["semaphores"]) == 1' \
 	"d['semaphores'][0]['uid'] == $(id -u)" \
 	'd["semaphores"][0]["otime"] is None and d["semaphores"][0]["ctime"][:2] == "20"'
 status 0 "$usysv" ls -n second --json
-json 'd["semaphores"] == []'
+json 'd == {"queues": [], "semaphores": [], "segments": []}'
+# What has nothing in it prints nothing; what has one kind, that one table.
+for options in '' --raw --noheadings '-o ID,SIZE'; do
+	# shellcheck disable=SC2086
+	status 0 "$usysv" ls -n second $options
+	[ -s "$work/out" ] && fail "ls of an empty namespace $options: $(cat -A "$work/out")"
+	# shellcheck disable=SC2086
+	status 0 "$usysv" ls -n first $options
+	grep -q '^$' "$work/out" && fail "ls $options: $(cat -A "$work/out")"
+done
+status 0 "$usysv" run -n second -- "$user" segment
+status 0 "$usysv" run -n second -- "$user" hold
+status 0 "$usysv" ls second
+[ "$(grep -c KEY "$work/out")" -eq 2 ] || fail "ls of two kinds: $(cat "$work/out")"
+[ "$(grep -nc '^$' "$work/out")" -eq 1 ] || fail "ls of two kinds: $(cat -A "$work/out")"
+for options in --json '--json --bytes' '-J -o ID,CTIME' '-J --noheadings'; do
+	# shellcheck disable=SC2086
+	status 0 "$usysv" ls second $options
+	json 'sorted(d) == ["queues", "segments", "semaphores"]' \
+		'[len(d[k]) for k in sorted(d)] == [0, 1, 1]' \
+		'all(k.isidentifier() and k.islower() for t in d.values() for r in t for k in r)'
+	# shellcheck disable=SC2086
+	status 0 "$usysv" ls $options -o NAME,STATE,USERS
+	json 'sorted(d["namespaces"][0]) == ["name", "state", "users"]'
+done
+
+# A namespace is an argument, or -n.
+status 0 "$usysv" ls first
+grep -q "^0x00001234 *$id rw------- " "$work/out" || fail "ls first: $(cat "$work/out")"
+status 0 "$usysv" check first
+status 1 "$usysv" ls -n first second
+says "unexpected argument 'second'"
+status 1 "$usysv" check first second
+says "unexpected argument 'second'"
 
 status 1 "$usysv" ls -n none
 says "namespace 'none' does not exist"
 status 1 "$usysv" ls -o NAME,NONE
 says "no column 'NONE'"
 status 1 "$usysv" ls extra
+says "namespace 'extra' does not exist"
+
+# What the environment says wrongly is repeated.
+USYSV_NAMESPACE='a b' status 1 "$usysv" check
+says "namespace 'a b': a name has"
+USYSV_NAMESPACE='a b' status 0 "$usysv" ls
+grep -q '^first ' "$work/out" || fail "ls: $(cat "$work/out")"
+USYSV_DIR=relative/dir status 1 "$usysv" check name
+says "namespace 'name' .relative/dir.: USYSV_DIR must be an absolute path"
+library=$(dirname "$usysv")/libusysv-preload.so
+USYSV_NAMESPACE=../up LD_PRELOAD=$library status 1 "$user" hold
+says "usysv: cannot use namespace '../up': invalid: a name has"
+USYSV_NAMESPACE=first USYSV_REGION=first:/nowhere LD_PRELOAD=$library status 1 "$user" hold
+says "usysv: cannot use namespace 'first' .*/nowhere.*: invalid: the path"
 status 1 "$usysv" ls --json --raw
 status 0 "$usysv" check -n first
 exec 9>&-
