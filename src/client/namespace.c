@@ -43,6 +43,8 @@
 static const char REGION_NAME[] = "region";
 
 static const char WHY_FULL[] = "the file system is full";
+static const char WHY_LOCKED[] = "mlockall(MCL_FUTURE) locks all of it, and that is limited "
+				 "(ulimit -l)";
 static const char WHY_MAP[] = "its address space cannot be had: is it limited (ulimit -v)?";
 
 /* ---- System calls, without errno and without what a preload interposes -------------------- */
@@ -301,7 +303,10 @@ int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 		failed(-error, ret_why);
 		if (error == ENOMEM)
 			*ret_why = WHY_MAP;
-		return -error;
+		if (error != EAGAIN)
+			return -error;
+		*ret_why = WHY_LOCKED;
+		return -ENOMEM;
 	}
 	(void)madvise(p, (size_t)REGION_BYTES, MADV_DONTDUMP); /* only core dumps suffer */
 	errno = saved;

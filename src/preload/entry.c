@@ -27,6 +27,7 @@ static const struct entry_name *const families[] = {
 	entry_sem_names,
 	entry_msg_names,
 	entry_shm_names,
+	entry_memlock_names,
 };
 
 const unsigned char entry_syscall_class[ENTRY_SYSCALL_COUNT] = {
@@ -64,6 +65,7 @@ const unsigned char entry_syscall_class[ENTRY_SYSCALL_COUNT] = {
 	[SYS_openat2] = CLASS_VIEW,
 #endif
 	[SYS_exit_group] = CLASS_PROCESS,
+	[SYS_mlockall] = CLASS_PROCESS,
 	[SYS_wait4] = CLASS_PROCESS,
 	[SYS_waitid] = CLASS_PROCESS,
 	[SYS_execve] = CLASS_PROCESS,

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -310,6 +311,8 @@ long process_syscall(long nr, long a, long b, long c, long d, long e, long f)
 	switch (nr) {
 	case SYS_exit_group:
 		end_process((int)a);
+	case SYS_mlockall:
+		return mlockall((int)a);
 	case SYS_execve:
 		return execve((const char *)a, (char *const *)b, (char *const *)c);
 	case SYS_execveat:

@@ -38,7 +38,8 @@
 	X(statx) \
 	X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) \
 	X(__fxstatat) X(__fxstatat64) \
-	X(access) X(eaccess) X(euidaccess) X(faccessat)
+	X(access) X(eaccess) X(euidaccess) X(faccessat) \
+	X(mlockall) X(mlock) X(munlock)
 /* clang-format on */
 
 enum next_index {
