@@ -9,7 +9,7 @@
  *
  * -DSCEN=n   the programs the processes run     -DKILL=0/1   a death
  * -DRKILL=0/1 a death of the recovery           -DTMO=0/1    sleepers may time out
- * Deliberate faults, each must be caught:
+ * Deliberate faults, each must be caught but SLOWLOST, which is harmless (who claims starts over):
  * -DBUG_REQNO     replay of a grant does not compare the request number
  * -DBUG_UNLINK    a granted waiter is taken off the list after it was told
  * -DBUG_RMIDGEN   removal leaves the old generation; lock takers do not re-check the id
