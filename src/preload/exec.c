@@ -30,7 +30,9 @@
 #include "base/sys.h"
 #include "client/report.h"
 #include "client/session.h"
+#include "core/layout.h"
 #include "preload/procview.h"
+#include "preload/signals.h"
 #include "preload/stubs.h"
 #include "preload/symbols.h"
 
@@ -255,21 +257,38 @@ out:
 	return reach;
 }
 
-/* Looks a command up as execvp(3) does, as far as finding the file goes. */
-static enum reach inspect_command(const char *file, const char *search)
+static size_t longest_element(const char *search)
 {
-	char path[PATH_MAX];
-	size_t file_length = strlen(file);
+	size_t longest = 0;
 
-	if (strchr(file, '/'))
-		return inspect(AT_FDCWD, file, 0, 0);
-	if (!*file)
-		return REACH_UNKNOWN;
-	search = search ? search : "/bin:/usr/bin";
 	for (;;) {
 		size_t n = strcspn(search, ":");
 
-		if (n + file_length + 2 <= sizeof(path)) {
+		if (n > longest && n < PATH_MAX)
+			longest = n;
+		search += n;
+		if (!*search++)
+			return longest;
+	}
+}
+
+/* Looks a command up as execvp(3) does, as far as finding the file goes. */
+static enum reach inspect_command(const char *file, const char *search)
+{
+	size_t file_length = strlen(file), room;
+	char *path;
+
+	if (strchr(file, '/'))
+		return inspect(AT_FDCWD, file, 0, 0);
+	if (!*file || file_length > NAME_MAX)
+		return REACH_UNKNOWN;
+	search = search ? search : "/bin:/usr/bin";
+	room = longest_element(search) + file_length + 2;
+	path = alloca(room); /* no more: it may be the stack of a handler */
+	for (;;) {
+		size_t n = strcspn(search, ":");
+
+		if (n + file_length + 2 <= room) {
 			memcpy(path, search, n);
 			if (n)
 				path[n++] = '/';
@@ -323,11 +342,62 @@ static bool judge(char *const environment[], enum reach reach, const char *path)
 	return false;
 }
 
+/* ---- Is it memory? ----------------------------------------------------------------------- */
+
+/* The page of the last address that was found readable. */
+struct readable {
+	uintptr_t page;
+};
+
+/* Asks the kernel, which reads 8 bytes there before it finds that this call makes no sense. */
+static bool is_readable(struct readable *known, const void *address)
+{
+	uintptr_t page = (uintptr_t)address & ~(uintptr_t)(PAGE_BYTES - 1);
+
+	if (page == 0) /* to that call it would mean something else */
+		return false;
+	if (page == known->page)
+		return true;
+	if (sys_call(SYS_rt_sigprocmask, -1, (long)page, 0, KERNEL_SIGSET_BYTES, 0, 0) == -EFAULT)
+		return false;
+	known->page = page;
+	return true;
+}
+
+static bool is_string(struct readable *known, const char *s)
+{
+	for (;;) {
+		size_t n = PAGE_BYTES - (uintptr_t)s % PAGE_BYTES;
+
+		if (!is_readable(known, s))
+			return false;
+		if (memchr(s, 0, n))
+			return true;
+		s += n;
+	}
+}
+
+/* exec of what is no environment is EFAULT, and the kernel's to find. */
+static bool is_environment(char *const environment[])
+{
+	struct readable array = {0}, text = {0};
+
+	for (; environment; environment++) {
+		if (!is_readable(&array, environment))
+			return false;
+		if (!*environment)
+			break;
+		if (!is_string(&text, *environment))
+			return false;
+	}
+	return true;
+}
+
 bool exec_is_on(char *const environment[])
 {
 	const char *value;
 
-	if (!inherit)
+	if (!inherit || !is_environment(environment))
 		return false;
 	value = variable(environment, "USYSV_INHERIT=");
 	return !value || strcmp(value, "0") != 0;

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -364,6 +365,74 @@ static void errors_are_the_same(void **state)
 			 ENOENT);
 }
 
+/* In a child: were it to crash there it would say so. */
+static void environments_that_are_none(char **envp)
+{
+	char *holes = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char **cut = (char **)(void *)(holes + 4096) - 1;
+	char *bad[] = {(char *)16, NULL};
+	char **const all[] = {(char **)16, (char **)-4096, bad, cut};
+
+	(void)envp;
+	memset(holes, 'x', 4096);
+	cut[0] = holes; /* neither this string nor the array ends before the page does */
+	munmap(holes + 4096, 4096);
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		errno = 0;
+		if (execve(self, print_argv, all[i]) != -1 || errno != EFAULT)
+			_exit((int)i + 1);
+		if (posix_spawn(&(pid_t){0}, self, NULL, NULL, print_argv, all[i]) != EFAULT)
+			_exit((int)i + 11);
+	}
+	_exit(0);
+}
+
+static void what_is_no_memory_is_efault(void **state)
+{
+	(void)state;
+	assert_int_equal(run(environments_that_are_none, none), 0);
+}
+
+static void start_on_signal(int signal)
+{
+	char *const no_argv[] = {(char[]){"true"}, NULL};
+	int status = -1;
+	pid_t pid = fork();
+
+	(void)signal;
+	if (pid == 0) {
+		execlp("true", "true", (char *)NULL);
+		_exit(1);
+	}
+	if (waitpid(pid, &status, 0) != pid || status != 0)
+		_exit(1);
+	if (posix_spawnp(&pid, "true", NULL, NULL, no_argv, environ) != 0 ||
+	    waitpid(pid, &status, 0) != pid || status != 0)
+		_exit(2);
+}
+
+/* As programs do that report their own crash: SIGSTKSZ has long been 8192. */
+static void from_a_handler_with_a_small_stack(char **envp)
+{
+	char *stack =
+		mmap(NULL, 2 * 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sigaction action = {.sa_handler = start_on_signal, .sa_flags = SA_ONSTACK};
+	stack_t small = {.ss_sp = stack + 8192, .ss_size = 8192};
+
+	(void)envp;
+	mprotect(stack, 8192, PROT_NONE);
+	sigaltstack(&small, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	_exit(0);
+}
+
+static void small_stacks_suffice(void **state)
+{
+	(void)state;
+	assert_int_equal(run(from_a_handler_with_a_small_stack, none), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +442,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(inheritance_can_be_switched_off),
 		cmocka_unit_test(programs_out_of_reach_are_named),
 		cmocka_unit_test(errors_are_the_same),
+		cmocka_unit_test(what_is_no_memory_is_efault),
+		cmocka_unit_test(small_stacks_suffice),
 		cmocka_unit_test(region_goes_with_its_namespace),
 	};
 	ssize_t n;
