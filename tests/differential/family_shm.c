@@ -128,6 +128,8 @@ static void call_shmat(struct hands *hands, const struct step *step, struct outc
 	}
 	shm_sharpen(shared, id, BLUR_ATIME | BLUR_LPID);
 	put_attach(&text, (uint64_t)(uintptr_t)got, address == 0);
+	if (got == NULL) /* a null pointer shall stay one: doc/COMPAT.md, page-zero */
+		shmdt(got);
 	if (hands->is_child)
 		return;
 	shared->has_attached[hands->process_ix] = 1;
