@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/attach_file.h"
+#include "client/attach_dir.h"
 #include "client/attach_orphans.h"
 #include "client/retire.h"
 #include "client/session.h"
@@ -233,8 +233,8 @@ int cmd_check(int argc, char **argv)
 	}
 	p.base = cli_map_to_look(&place, fd);
 	if (p.base && fstat(fd, &st) == 0)
-		(void)attach_file_name_directory(p.segments, place.region, st.st_ino,
-						 region_header(p.base)->created);
+		(void)attach_dir_name(p.segments, place.region, st.st_ino,
+				      region_header(p.base)->created);
 	close(fd);
 	if (!p.base)
 		return EXIT_FAILURE;

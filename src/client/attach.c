@@ -32,10 +32,10 @@
 #include <time.h>
 
 #include "base/futex.h"
-#include "base/ident.h"
 #include "base/sys.h"
 #include "client/attach_file.h"
 #include "client/attach_maps.h"
+#include "client/attach_used.h"
 #include "client/call.h"
 #include "client/session.h"
 #include "client/spare.h"
@@ -46,12 +46,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-
-#define DESTROY_TRIES 16
-
-#define DYING_PAUSE_NS 500000 /* of who waits for the dying: so long each */
-#define DYING_PAUSES   200
-#define NOBODY_PAUSES  20 /* nobody is known to have it: the last moments of a burial */
 
 #define LOCK_W 0x80000000u
 
@@ -93,11 +87,6 @@ static uint32_t tid_of(const struct caller *c)
 	return region_self(c)->tid;
 }
 
-static bool is_of(const struct attach_vma *v, const struct segment_shm *s)
-{
-	return v->inode == s->inode && v->dev == attach_file_device(s);
-}
-
 /* The segment whose file a mapping is of. */
 static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
 {
@@ -108,7 +97,7 @@ static struct segment_shm *segment_of(const unsigned char *base, const struct at
 
 		if (load_acquire(&s->object.live) &&
 		    load_acquire(&s->made) && /* ID_P1/A, SHM_F1/A */
-		    is_of(v, s))
+		    attach_is_of(v, s))
 			return s;
 	}
 	return NULL;
@@ -159,28 +148,6 @@ static int find_replaced(void *context)
 	return 0;
 }
 
-struct counting {
-	const struct segment_shm *segment;
-	pid_t pid;
-	uint64_t count;
-};
-
-static int count_mappings(void *context)
-{
-	struct counting *k = context;
-	struct attach_maps maps;
-	struct attach_vma v = {0};
-	int r = attach_maps_open(&maps, k->pid);
-
-	if (r < 0)
-		return r;
-	k->count = 0;
-	while (attach_maps_next(&maps, v.end, false, &v))
-		k->count += is_of(&v, k->segment);
-	attach_maps_close(&maps);
-	return 0;
-}
-
 /*
  * Has the process still something of the attach, that mremap took elsewhere? Its byte says that it
  * has not, mostly; a child may hold it, too, so mappings are compared with records whose bytes are
@@ -189,16 +156,16 @@ static int count_mappings(void *context)
  */
 static bool is_needed(struct caller *c, const struct attach_shm *r, const struct segment_shm *s)
 {
-	struct counting k = {.segment = s};
 	struct attach_shm *other = NULL;
+	uint64_t count = 0;
 
-	if (attach_file_holds(s, r->byte) == 0 || spare_run(count_mappings, &k) < 0)
+	if (attach_file_holds(s, r->byte) == 0 || attach_count_mappings(s, 0, &count) < 0)
 		return false;
-	while (k.count > 0 && (other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
+	while (count > 0 && (other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
 		if (other != r && shm_segment_of(c->base, other) == s &&
 		    attach_file_holds(s, other->byte) != 0)
-			k.count--;
-	return k.count > 0;
+			count--;
+	return count > 0;
 }
 
 /* Records of what was where the new attach is. */
@@ -361,57 +328,6 @@ int attach_make(struct thread_block *tb, int32_t id)
 	return rc;
 }
 
-/* ---- The dying --------------------------------------------------------------------------- */
-
-/* Is it worth asking the kernel about this process? A living thread says no. */
-static bool may_be_gone(struct caller *c, uint32_t proc_ix)
-{
-	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
-	uint32_t link = p->first_thread_link;
-
-	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
-		return false;
-	return !link || c->ops->is_dead(c, link - 1, false);
-}
-
-/* Who may have something of the segment: a living process? Else *ret_dying says if anybody. */
-static bool is_held_by_living(struct caller *c, uint32_t ix, uint32_t gen, bool *ret_dying)
-{
-	uint32_t hi = region_proc_count(c->base);
-
-	*ret_dying = false;
-	for (uint32_t p = 0; p < hi; p++) {
-		if (!shm_count_records(c->base, p, ix, gen))
-			continue;
-		if (p == c->proc_ix || !may_be_gone(c, p))
-			return true;
-		*ret_dying = true;
-	}
-	return false;
-}
-
-/*
- * The kernel closes the descriptors of a dying process before it lets go of the files that its
- * mappings kept: who learns of a death by a socket would find the segment in use still, which on
- * Linux it is not. So he waits a moment; what takes longer is left to the reaper. False: in use.
- */
-static bool wait_for_dying(struct caller *c, const struct segment_shm *s, uint32_t ix)
-{
-	const struct timespec pause = {.tv_nsec = DYING_PAUSE_NS};
-	uint32_t gen = load_relaxed(&s->object.gen); /* whichever: it only ends the wait */
-
-	for (int n = 0;; n++) {
-		bool dying;
-
-		if (attach_file_in_use(s) == 0)
-			return true;
-		if (is_held_by_living(c, ix, gen, &dying) ||
-		    n >= (dying ? DYING_PAUSES : NOBODY_PAUSES))
-			return false;
-		sys_call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
-	}
-}
-
 /* ---- Detaching --------------------------------------------------------------------------- */
 
 struct detaching {
@@ -433,7 +349,7 @@ static struct segment_shm *segment_here(const struct detaching *d, const struct 
 {
 	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
 
-	if (s && load_acquire(&s->made) && is_of(v, s)) /* SHM_F1/A */
+	if (s && load_acquire(&s->made) && attach_is_of(v, s)) /* SHM_F1/A */
 		return s;
 	return segment_of(d->c->base, v);
 }
@@ -458,7 +374,8 @@ static int unmap_found(void *context)
 			if (!d->segment)
 				continue;
 			last = d->address + shm_segment_bytes(d->segment);
-		} else if (!is_of(&v, d->segment) || v.end > last) { /* grown beyond the segment */
+		} else if (!attach_is_of(&v, d->segment) ||
+			   v.end > last) { /* grown beyond the segment */
 			continue;
 		}
 		unmap(v.start, v.end);
@@ -492,7 +409,7 @@ static int begins_there(void *context)
 	if (r < 0)
 		return r;
 	r = attach_maps_next(&maps, b->record->address, false, &v) &&
-	    v.start - b->record->address == v.offset && is_of(&v, b->segment);
+	    v.start - b->record->address == v.offset && attach_is_of(&v, b->segment);
 	attach_maps_close(&maps);
 	return r;
 }
@@ -561,144 +478,6 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	if (doomed >= 0)
 		attach_try_destroy(tb, doomed, true);
 	return d.segment ? 0 : -EINVAL;
-}
-
-/* ---- Who is attached --------------------------------------------------------------------- */
-
-/* Attaches of a process that has records of the segment. */
-static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segment_shm *s,
-			 uint32_t records)
-{
-	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
-	struct counting k = {.segment = s};
-
-	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
-		return c->ops->is_image_gone(c, proc_ix) ? 0 : records;
-	if (proc_ix != c->proc_ix) {
-		k.pid = session_visible_pid(proc_ix);
-		if (k.pid == 0)
-			return records;
-	}
-	return spare_run(count_mappings, &k) < 0 ? records : k.count;
-}
-
-static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
-{
-	struct caller *c = &tb->caller;
-	uint32_t hi = region_proc_count(c->base);
-
-	for (uint32_t p = 0; p < hi; p++)
-		if (p != c->proc_ix && shm_count_records(c->base, p, ix, gen) &&
-		    may_be_gone(c, p) &&
-		    (c->ops->is_process_dead(c, p) || c->ops->is_image_gone(c, p)))
-			session_bury(tb, p);
-}
-
-static uint64_t count_attached(struct caller *c, const struct shm_status *st)
-{
-	uint32_t hi = region_proc_count(c->base);
-	const struct segment_shm *s = shm_known_segment(c->base, st->ix);
-	int in_use = attach_file_in_use(s);
-	uint64_t sum = 0;
-
-	if (in_use == 0)
-		return 0;
-	for (uint32_t p = 0; p < hi; p++) {
-		uint32_t n = shm_count_records(c->base, p, st->ix, st->segment.object.gen);
-
-		if (n || shm_has_left(c->base, p, st->ix, st->segment.object.gen))
-			sum += count_of(c, p, s, n);
-	}
-	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
-	return in_use == 1 && sum == 0 && !wait_for_dying(c, s, st->ix) ? 1 : sum;
-}
-
-/* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
-static bool creator_is_gone(const struct segment_shm *s)
-{
-	/* SHM_D1/A: a file in huge pages is made in an attach of its own, begun and ended */
-	return load_acquire(&s->attach_seq) > (shm_huge_shift(s) ? 2u : 0u) ||
-	       !ident_thread_exists((pid_t)s->cpid, (pid_t)s->creator_tid);
-}
-
-/* Does it go now, if nobody is attached? */
-static bool is_due(const unsigned char *base, const struct segment_shm *s)
-{
-	return shm_is_doomed(base, s) && ((s->object.mode & SEGMENT_DEST) || creator_is_gone(s));
-}
-
-int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
-		struct shm_status *ret, uint64_t *ret_attached)
-{
-	for (bool buried = false;; buried = true) {
-		int rc;
-
-		do {
-			call_enter(tb);
-			rc = shm_stat(&tb->caller, id, by_index, any, ret);
-		} while (call_again(tb, rc));
-		if (rc < 0)
-			return rc;
-		if (!buried) {
-			bury_attached(tb, ret->ix, ret->segment.object.gen);
-			if (is_due(tb->caller.base, &ret->segment))
-				attach_try_destroy(tb, ret->id, true);
-			continue; /* with the statistics of now */
-		}
-		*ret_attached = count_attached(&tb->caller, ret);
-		return 0;
-	}
-}
-
-/* ---- Removed segments -------------------------------------------------------------------- */
-
-void attach_try_destroy(struct thread_block *tb, int32_t id, bool patient)
-{
-	struct caller *c = &tb->caller;
-	uint32_t ix;
-
-	for (int tries = 0; tries < DESTROY_TRIES; tries++) {
-		struct object_shm *o = ids_lookup(c->base, FAMILY_SHM, id, &ix);
-		struct segment_shm *s = o ? shm_known_segment(c->base, ix) : NULL;
-		uint32_t seq;
-		int rc;
-
-		if (!s || !shm_is_doomed(c->base, s))
-			return;
-		seq = load_acquire(&s->attach_seq); /* SHM_D1/A */
-		if (patient ? !wait_for_dying(c, s, ix) : attach_file_in_use(s) != 0)
-			return;
-		do {
-			call_enter(tb);
-			rc = shm_destroy(c, id, seq);
-			if (rc == OUTCOME_DONE)
-				call_settle(tb);
-		} while (call_again(tb, rc));
-		if (rc != OUTCOME_RETRY)
-			return;
-	}
-}
-
-void attach_sweep(struct thread_block *tb)
-{
-	struct caller *c = &tb->caller;
-	uint32_t hi = region_object_count(c->base, FAMILY_SHM);
-
-	for (uint32_t ix = 0; ix < hi; ix++) {
-		const struct segment_shm *s = shm_known_segment(c->base, ix);
-
-		if (load_acquire(&s->object.live) && is_due(c->base, s)) /* ID_P1/A */
-			attach_try_destroy(tb, s->id, false);
-	}
-}
-
-void attach_drop_unused(struct thread_block *tb, int32_t id)
-{
-	const unsigned char *base = tb->caller.base;
-	uint32_t ix;
-
-	if (ids_lookup(base, FAMILY_SHM, id, &ix) && is_due(base, shm_known_segment(base, ix)))
-		attach_try_destroy(tb, id, true);
 }
 
 /* ---- fork and exec ----------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attaching and detaching segments, who is attached, and the end of removed segments. What the
- * calls check and how they answer is calls_shm.c's.
+ * Attaching and detaching segments; who is attached, and the end of removed segments, is in
+ * attach_used.h. What the calls check and how they answer is calls_shm.c's.
  *
  * None of these is called inside a section; all are async-signal-safe and leave errno alone.
  */
@@ -33,23 +33,6 @@ int attach_make(struct thread_block *tb, int32_t id);
 
 /* 0 or -EINVAL: nothing that starts there, as shmdt(2) counts starts. */
 int attach_detach(struct thread_block *tb, uint64_t address);
-
-/*
- * A segment as IPC_STAT shows it: the dead are buried first. *ret_attached as Linux counts:
- * mappings where /proc shows them, else attaches on record; 0 only when the kernel says that nobody
- * is. 0 or -errno as shm_stat().
- */
-int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
-		struct shm_status *ret, uint64_t *ret_attached);
-
-/* Takes a doomed segment away if nobody is attached; patient: waits a moment for who is dying. */
-void attach_try_destroy(struct thread_block *tb, int32_t id, bool patient);
-
-/* A segment that is due to go, because nobody living has it, goes before a call finds it there. */
-void attach_drop_unused(struct thread_block *tb, int32_t id);
-
-/* The same for all segments: after somebody has died. */
-void attach_sweep(struct thread_block *tb);
 
 /* Around fork, with the session's lock held: nobody is in the middle of an attach, and the child's
  * slot gets the records. */

@@ -17,45 +17,27 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "client/attach_dir.h"
 #include "client/hugefile.h"
 #include "client/session_priv.h"
 #include "client/spare.h"
 #include "ipc/shm.h"
 
-#define NAME_BYTES   32
 #define MAP_FILES    "/proc/self/map_files/"
 #define LINK_BYTES   (sizeof(MAP_FILES) + 2 * 17)
-#define SEEN         64
 #define MAKING_BYTE  (INT64_MAX - 1) /* locked while a file that was left is emptied */
-#define ROOM_TRIES   10
 #define MAKING_TRIES 10000
-#define DOOR_LOWEST  512 /* above what programs count in loops and select() */
 #define OPEN_FLAGS   (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_LARGEFILE)
-
-static struct {
-	char directory[PATH_MAX]; /* with its last slash */
-	size_t length;            /* of that */
-	char huge_prefix[HUGEFILE_PREFIX_BYTES];
-	dev_t dev;
-	int door; /* -1: none */
-	ino_t door_inode;
-	/* Segments, as {index, generation}, whose file has been looked at since the way to it was
-	 * last in question. */
-	uint64_t seen[SEEN];
-} files = {.door = -1};
 
 static bool is_error(long r)
 {
@@ -68,205 +50,9 @@ static void sys_close(long fd)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* By who has the process's attaches locked; who else forks or changes identity races anyway. */
-static uint64_t *seen_place(uint32_t ix)
-{
-	return &files.seen[ix % SEEN];
-}
-
-static void forget_seen(void)
-{
-	for (uint32_t k = 0; k < SEEN; k++)
-		store_relaxed(&files.seen[k], 0); /* private */
-}
-
-/* ---- Names ------------------------------------------------------------------------------- */
-
-static char *append_hex(char *p, uint32_t n)
-{
-	for (int shift = 28; shift >= 0; shift -= 4)
-		*p++ = "0123456789abcdef"[n >> shift & 15];
-	*p = 0;
-	return p;
-}
-
-/* A link that is there while exactly this range is one mapping of a file. */
-static void link_name(char to[LINK_BYTES], uint64_t start, uint64_t end)
-{
-	const uint64_t at[2] = {start, end};
-
-	memcpy(to, MAP_FILES, sizeof(MAP_FILES) - 1);
-	to += sizeof(MAP_FILES) - 1;
-	for (int k = 0; k < 2; k++) {
-		int shift = 60;
-
-		while (shift > 0 && at[k] >> shift == 0)
-			shift -= 4;
-		for (; shift >= 0; shift -= 4)
-			*to++ = "0123456789abcdef"[at[k] >> shift & 15];
-		*to++ = k == 0 ? '-' : 0;
-	}
-}
-
-static void file_name(char to[NAME_BYTES], int32_t key, int32_t id)
-{
-	char digits[12];
-	int k = 0;
-	uint32_t n = (uint32_t)id;
-
-	memcpy(to, "SYSV", 4);
-	to = append_hex(to + 4, (uint32_t)key);
-	*to++ = '-';
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*to++ = digits[--k];
-	*to = 0;
-}
-
-size_t attach_file_name_directory(char to[PATH_MAX], const char *region, uint64_t inode,
-				  int64_t created)
-{
-	const char *slash = strrchr(region, '/');
-	size_t n = slash ? (size_t)(slash + 1 - region) : 0;
-
-	if (n + 4 + 8 + 2 > PATH_MAX)
-		n = 0;
-	memcpy(to, region, n);
-	memcpy(to + n, "shm-", 4);
-	append_hex(to + n + 4, (uint32_t)(inode ^ inode >> 32 ^ (uint64_t)created * 2654435761u));
-	to[n + 12] = '/';
-	to[n + 13] = 0;
-	return n + 13;
-}
-
-static int usable_door(void)
-{
-	struct stat st;
-	int door = load_relaxed(&files.door); /* set before threads can differ about it */
-
-	if (door < 0)
-		return -1;
-	if (sys_call(SYS_fstat, door, (long)&st, 0, 0, 0, 0) == 0 && st.st_dev == files.dev &&
-	    st.st_ino == files.door_inode)
-		return door;
-	store_relaxed(&files.door, -1); /* closed, and perhaps used again, by the program */
-	return -1;
-}
-
-void attach_file_place(const char *region, dev_t dev, uint64_t inode, int64_t created)
-{
-	sys_close(usable_door()); /* of another session, by what is known of that one */
-	files.length = attach_file_name_directory(files.directory, region, inode, created);
-	hugefile_prefix(files.huge_prefix, files.directory, files.length - 1);
-	files.dev = dev;
-	files.door = -1;
-	spare_keep(-1);
-	forget_seen();
-}
-
-const char *attach_file_directory(void)
-{
-	return files.length ? files.directory : NULL;
-}
-
 dev_t attach_file_device(const struct segment_shm *s)
 {
-	return shm_huge_shift(s) ? (dev_t)s->device : files.dev;
-}
-
-/* ---- The directory ----------------------------------------------------------------------- */
-
-/* The system call nr(directory, name, a, b, c) of the openat kind. */
-static long in_directory(long nr, const char *name, long a, long b, long c)
-{
-	int door = usable_door();
-	char path[512];
-	size_t n = strlen(name);
-	long fd, r;
-
-	if (!files.length)
-		return -ENOENT;
-	if (door >= 0)
-		return sys_call(nr, door, (long)name, a, b, c, 0);
-	if (files.length + n < sizeof(path)) {
-		memcpy(path, files.directory, files.length);
-		memcpy(path + files.length, name, n + 1);
-		return sys_call(nr, AT_FDCWD, (long)path, a, b, c, 0);
-	}
-	fd = sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
-		      O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
-	if (fd < 0)
-		return fd;
-	r = sys_call(nr, fd, (long)name, a, b, c, 0);
-	sys_close(fd);
-	return r;
-}
-
-static long open_directory(void)
-{
-	long door = usable_door();
-
-	if (!files.length)
-		return -ENOENT;
-	return door >= 0 ? door
-			 : sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
-				    O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
-}
-
-static void close_directory(long fd)
-{
-	if (fd != load_relaxed(&files.door)) /* as usable_door() */
-		sys_close(fd);
-}
-
-/* 0, also when it is there already. */
-static long make_directory(void)
-{
-	char path[PATH_MAX];
-	long r;
-
-	if (!files.length)
-		return -ENOENT;
-	memcpy(path, files.directory, files.length + 1);
-	path[files.length - 1] = 0;
-	r = sys_call(SYS_mkdirat, AT_FDCWD, (long)path, 0777, 0, 0, 0);
-	if (r == 0) /* the umask may have taken from it */
-		r = sys_call(SYS_fchmodat, AT_FDCWD, (long)path, 0777, 0, 0, 0);
-	return r == -EEXIST ? 0 : r;
-}
-
-void attach_file_keep_door(void)
-{
-	struct stat st;
-	struct rlimit limit;
-	long fd, high;
-	long lowest = DOOR_LOWEST;
-
-	forget_seen();
-	if (!files.length || usable_door() >= 0 || make_directory() < 0)
-		return;
-	fd = sys_call(SYS_openat, AT_FDCWD, (long)files.directory,
-		      O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW, 0, 0, 0);
-	if (fd < 0)
-		return;
-	if (sys_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&limit, 0, 0) == 0 &&
-	    limit.rlim_cur <= DOOR_LOWEST)
-		lowest = limit.rlim_cur > 64 ? (long)limit.rlim_cur - 16 : 0;
-	high = sys_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, lowest, 0, 0, 0);
-	if (high >= 0) {
-		sys_close(fd);
-		fd = high;
-	}
-	if (sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0 || st.st_dev != files.dev) {
-		sys_close(fd);
-		return;
-	}
-	files.door_inode = st.st_ino;
-	spare_keep((int)fd);
-	store_relaxed(&files.door, (int)fd); /* private; signals are blocked, other threads race
-					      * with a change of identity anyway */
+	return shm_huge_shift(s) ? (dev_t)s->device : attach_dir_device();
 }
 
 /* ---- Making and mapping ------------------------------------------------------------------ */
@@ -286,12 +72,12 @@ static long open_named(const struct segment_shm *s, const char *name, long flags
 	long directory, fd;
 
 	if (!shm_huge_shift(s))
-		return in_directory(SYS_openat, name, flags | OPEN_FLAGS, 0, 0);
-	directory = open_directory();
+		return attach_dir_call(SYS_openat, name, flags | OPEN_FLAGS, 0, 0);
+	directory = attach_dir_open();
 	if (directory < 0)
 		return directory;
-	fd = hugefile_open((int)directory, files.huge_prefix, name, flags | OPEN_FLAGS);
-	close_directory(directory);
+	fd = hugefile_open((int)directory, attach_dir_huge_prefix(), name, flags | OPEN_FLAGS);
+	attach_dir_close(directory);
 	return fd;
 }
 
@@ -339,16 +125,17 @@ static long make_file(struct segment_shm *s, const char *name)
 	struct stat st;
 	long fd, r;
 
-	fd = in_directory(SYS_openat, name, O_RDWR | O_CREAT | OPEN_FLAGS, 0666, 0);
+	fd = attach_dir_call(SYS_openat, name, O_RDWR | O_CREAT | OPEN_FLAGS, 0666, 0);
 	if (fd == -ENOENT) {
-		r = make_directory();
+		r = attach_dir_make();
 		fd = r < 0 ? r
-			   : in_directory(SYS_openat, name, O_RDWR | O_CREAT | OPEN_FLAGS, 0666, 0);
+			   : attach_dir_call(SYS_openat, name, O_RDWR | O_CREAT | OPEN_FLAGS, 0666,
+					     0);
 	}
 	if (fd < 0)
 		return fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
-	if (r == 0 && st.st_dev != files.dev)
+	if (r == 0 && st.st_dev != attach_dir_device())
 		r = -ESTALE;
 	/* In this order: who made it meanwhile may have written. SHM_F1/A */
 	if (r == 0 && st.st_blocks > 0 && !load_acquire(&s->made)) {
@@ -383,19 +170,19 @@ static long make_huge(struct segment_shm *s, const char *name)
 		.owner = session.owner,
 	};
 	struct stat st;
-	long directory, fd, r = usable_door() >= 0 ? 0 : make_directory();
+	long directory, fd, r = attach_dir_door() >= 0 ? 0 : attach_dir_make();
 
 	if (r < 0)
 		return r;
-	directory = open_directory();
+	directory = attach_dir_open();
 	if (directory < 0)
 		return directory;
-	fd = hugefile_make(&h, (int)directory, files.huge_prefix, name);
+	fd = hugefile_make(&h, (int)directory, attach_dir_huge_prefix(), name);
 	r = fd < 0 ? fd : sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 	/* Left by another segment, as in make_file(), whose file could not be removed. SHM_F1/A */
 	if (r == 0 && st.st_blocks > 0 && !load_acquire(&s->made))
 		r = -ESTALE;
-	close_directory(directory);
+	attach_dir_close(directory);
 	if (r < 0) {
 		sys_close(fd);
 		return r;
@@ -414,10 +201,10 @@ static long make(struct segment_shm *s, const char *name)
 static int make_only(void *context)
 {
 	struct segment_shm *s = context;
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	long fd = 0;
 
-	file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, s->id);
 	if (!load_acquire(&s->made)) { /* SHM_F1/A */
 		fd = make(s, name);
 		sys_close(fd);
@@ -444,11 +231,11 @@ static long open_file(struct segment_shm *s, bool read_only)
 {
 	uint32_t ix = (uint32_t)s->id & (OBJECT_CAPACITY - 1);
 	uint64_t mark = (uint64_t)(ix + 1) << 32 | s->object.gen;
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	struct stat st;
 	long fd, r;
 
-	file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, s->id);
 	if (!load_acquire(&s->made)) { /* SHM_F1/A */
 		fd = make(s, name);
 		if (fd < 0 || !read_only)
@@ -456,13 +243,14 @@ static long open_file(struct segment_shm *s, bool read_only)
 		sys_close(fd);
 	}
 	fd = open_named(s, name, read_only ? O_RDONLY : O_RDWR);
-	if (fd < 0 || (!shm_huge_shift(s) && load_relaxed(seen_place(ix)) == mark)) /* private */
+	if (fd < 0 ||
+	    (!shm_huge_shift(s) && load_relaxed(attach_dir_seen(ix)) == mark)) /* private */
 		return fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 	if (r == 0 && (!is_its_file(s, &st) || (uint64_t)st.st_size < s->bytes))
 		r = -ESTALE;
 	if (r == 0) {
-		store_relaxed(seen_place(ix), mark); /* private */
+		store_relaxed(attach_dir_seen(ix), mark); /* private */
 		return fd;
 	}
 	sys_close(fd);
@@ -521,17 +309,17 @@ static int ask(void *context)
 		.l_start = (off_t)q->byte,
 		.l_len = (off_t)q->bytes,
 	};
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	struct stat st;
 	long fd, r;
 
-	file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, s->id);
 	fd = open_named(s, name, O_RDONLY);
 	if (fd < 0)
 		return (int)fd;
 	r = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 	if (r == 0 && load_acquire(&s->made) && /* SHM_F1/A */
-	    (shm_huge_shift(s) ? !is_its_file(s, &st) : st.st_dev != files.dev))
+	    (shm_huge_shift(s) ? !is_its_file(s, &st) : st.st_dev != attach_dir_device()))
 		r = -ESTALE;
 	if (r == 0)
 		r = sys_call(SYS_fcntl, fd, F_OFD_GETLK, (long)&lock, 0, 0, 0);
@@ -542,11 +330,11 @@ static int ask(void *context)
 /* A look that needs no descriptor. */
 static bool has_file(const struct segment_shm *s)
 {
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	struct stat st;
 
-	file_name(name, s->key, s->id);
-	return in_directory(SYS_newfstatat, name, (long)&st, AT_SYMLINK_NOFOLLOW, 0) != -ENOENT;
+	attach_dir_file_name(name, s->key, s->id);
+	return attach_dir_call(SYS_newfstatat, name, (long)&st, AT_SYMLINK_NOFOLLOW, 0) != -ENOENT;
 }
 
 int attach_file_holds(const struct segment_shm *s, uint64_t byte)
@@ -556,18 +344,37 @@ int attach_file_holds(const struct segment_shm *s, uint64_t byte)
 	return spare_run(ask, &q);
 }
 
+/* A link that is there while exactly this range is one mapping of a file. */
+static void link_name(char to[LINK_BYTES], uint64_t start, uint64_t end)
+{
+	const uint64_t at[2] = {start, end};
+
+	memcpy(to, MAP_FILES, sizeof(MAP_FILES) - 1);
+	to += sizeof(MAP_FILES) - 1;
+	for (int k = 0; k < 2; k++) {
+		int shift = 60;
+
+		while (shift > 0 && at[k] >> shift == 0)
+			shift -= 4;
+		for (; shift >= 0; shift -= 4)
+			*to++ = "0123456789abcdef"[at[k] >> shift & 15];
+		*to++ = k == 0 ? '-' : 0;
+	}
+}
+
 bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address, uint64_t bytes)
 {
-	char link[LINK_BYTES], name[NAME_BYTES], path[512];
-	size_t length;
+	char link[LINK_BYTES], name[ATTACH_NAME_BYTES], path[512];
+	const char *directory = attach_dir_path();
+	size_t length = directory ? strlen(directory) : 0;
 	long n;
 
-	file_name(name, s->key, s->id);
-	length = files.length + strlen(name);
+	attach_dir_file_name(name, s->key, s->id);
 	link_name(link, address, address + bytes);
 	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof(path), 0, 0);
-	return n > 0 && (size_t)n == length && memcmp(path, files.directory, files.length) == 0 &&
-	       memcmp(path + files.length, name, length - files.length) == 0;
+	return n > 0 && length && (size_t)n == length + strlen(name) &&
+	       memcmp(path, directory, length) == 0 &&
+	       memcmp(path + length, name, (size_t)n - length) == 0;
 }
 
 int attach_file_in_use(const struct segment_shm *s)
@@ -586,109 +393,33 @@ int attach_file_in_use(const struct segment_shm *s)
 
 void attach_file_drop(const struct segment_shm *s)
 {
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	long directory;
 
-	file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, s->id);
 	if (shm_huge_shift(s)) {
-		directory = open_directory();
+		directory = attach_dir_open();
 		if (directory >= 0)
-			(void)hugefile_drop((int)directory, files.huge_prefix, name); /* as below */
-		close_directory(directory);
+			(void)hugefile_drop((int)directory, attach_dir_huge_prefix(),
+					    name); /* as below */
+		attach_dir_close(directory);
 		return;
 	}
-	(void)in_directory(SYS_unlinkat, name, 0, 0,
-			   0); /* it goes with the namespace at the latest */
+	(void)attach_dir_call(SYS_unlinkat, name, 0, 0,
+			      0); /* it goes with the namespace at the latest */
 }
 
 uint64_t attach_file_pages(const struct segment_shm *s)
 {
-	char name[NAME_BYTES];
+	char name[ATTACH_NAME_BYTES];
 	struct stat st;
 
 	if (!load_acquire(&s->made)) /* SHM_F1/A */
 		return 0;
-	file_name(name, s->key, s->id);
-	if (in_directory(SYS_newfstatat, name, (long)&st,
-			 shm_huge_shift(s) ? 0 : AT_SYMLINK_NOFOLLOW, 0) < 0 ||
+	attach_dir_file_name(name, s->key, s->id);
+	if (attach_dir_call(SYS_newfstatat, name, (long)&st,
+			    shm_huge_shift(s) ? 0 : AT_SYMLINK_NOFOLLOW, 0) < 0 ||
 	    st.st_ino != s->inode)
 		return 0;
 	return (uint64_t)st.st_blocks * 512 / PAGE_BYTES;
-}
-
-/* Free bytes of the file system, UINT64_MAX: unknown. */
-static uint64_t free_bytes(void)
-{
-	char path[PATH_MAX];
-	struct statfs fs;
-	struct sysinfo memory;
-	int door = usable_door(), saved = errno;
-	uint64_t bytes = UINT64_MAX;
-	long r;
-
-	if (!files.length)
-		return UINT64_MAX;
-	/* The file system is that of the namespace's directory, which is there in any case. */
-	memcpy(path, files.directory, files.length + 1);
-	path[files.length - 13] = 0;
-	r = door >= 0 ? sys_call(SYS_fstatfs, door, (long)&fs, 0, 0, 0, 0)
-		      : sys_call(SYS_statfs, (long)path, (long)&fs, 0, 0, 0, 0);
-	if (r == 0 && fs.f_blocks != 0)
-		bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	else if (r == 0 &&
-		 sysinfo(&memory) == 0) /* without a limit: as the kernel's own segments */
-		bytes = ((uint64_t)memory.totalram + memory.totalswap) * memory.mem_unit;
-	errno = saved;
-	return bytes;
-}
-
-/* All that segments may still grow to; not exact: as if they had nothing yet. */
-static uint64_t promised(const unsigned char *base, bool exact)
-{
-	uint32_t hi = region_object_count(base, FAMILY_SHM);
-	uint64_t sum = 0;
-
-	for (uint32_t ix = 0; ix < hi; ix++) {
-		const struct segment_shm *s = shm_known_segment(base, ix);
-		uint64_t whole, has;
-
-		if (!load_acquire(&s->object.live) || /* ID_P1/A */
-		    (s->flags & SEGMENT_NORESERVE) || shm_huge_shift(s))
-			continue;
-		whole = shm_mapped_bytes(s->bytes);
-		has = exact ? attach_file_pages(s) * PAGE_BYTES : 0;
-		sum += whole > has ? whole - has : 0;
-	}
-	return sum;
-}
-
-bool attach_file_has_room(const unsigned char *base, uint64_t bytes)
-{
-	uint64_t whole = shm_mapped_bytes(bytes), room = free_bytes(), most, before;
-	bool fits;
-
-	if (room == UINT64_MAX)
-		return true;
-	if (whole < bytes || whole > room)
-		return false;
-	if (promised(base, false) <= room - whole)
-		return true;
-	/* A page that is taken in between counts as promised and as gone: once more. */
-	for (int tries = 0; tries < ROOM_TRIES; tries++) {
-		before = room;
-		most = promised(base, true);
-		room = free_bytes();
-		fits = whole <= room && most <= room - whole;
-		if (fits || room == before)
-			return fits;
-	}
-	return false;
-}
-
-bool attach_file_has_huge(uint32_t shift, uint64_t bytes, bool reserve)
-{
-	uint64_t rest = (1ull << shift) - 1;
-	struct hugefile h = {shift, (bytes + rest) & ~rest, reserve, session.owner};
-
-	return bytes <= INT64_MAX - rest && hugefile_try(&h) == 0;
 }

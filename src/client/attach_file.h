@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of segments: names, making, mapping, the kernel's answer to "is somebody attached",
- * room.
- *
- * They lie in <namespace>/shm-<tag>/SYSV<key>-<id>. The tag is the region's own, so that nothing of
- * an earlier region of the same name is ever taken for a segment. The namespace's directory lets
- * nobody in but its user; below it, directory and files are open to all, for a process that came in
- * as that user and then became another has to be able to attach what the permission bits allow. It
- * gets there by a descriptor of the directory, the one that the library ever keeps: opened before a
- * change of root or identity, close-on-exec, and looked at before each use, for programs close what
- * they do not know.
+ * The files of segments: making, mapping, the kernel's answer to "is somebody attached". Where they
+ * lie, attach_dir.h knows.
  *
  * A segment of huge pages has a link in the place of its file (hugefile.h), and its file is made by
  * who makes the segment. It is its user's alone.
@@ -20,30 +12,14 @@
 #ifndef USYSV_CLIENT_ATTACH_FILE_H
 #define USYSV_CLIENT_ATTACH_FILE_H
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "core/layout.h"
 
-/* The session is attached: where its segments are. region: absolute path of the region file, of
- * that inode, made at that time: the two are the tag. */
-void attach_file_place(const char *region, dev_t dev, uint64_t inode, int64_t created);
-
-/* The path of the directory, with its last slash; null: not attached. */
-const char *attach_file_directory(void);
-
-/* The same of any region; its length. */
-size_t attach_file_name_directory(char to[PATH_MAX], const char *region, uint64_t inode,
-				  int64_t created);
-
 /* The device of a segment's file. */
 dev_t attach_file_device(const struct segment_shm *s);
-
-/* Root or identity are about to change: keeps a way to the directory. */
-void attach_file_keep_door(void);
 
 /* One attach. */
 struct attach_mapping {
@@ -79,11 +55,5 @@ void attach_file_drop(const struct segment_shm *s);
 
 /* Pages that the file has; 0 when unknown. */
 uint64_t attach_file_pages(const struct segment_shm *s);
-
-/* Could the file system hold `bytes` more, beside all that the segments may still grow to? */
-bool attach_file_has_room(const unsigned char *base, uint64_t bytes);
-
-/* Are there so many bytes of huge pages of this size, in a file system that takes a segment? */
-bool attach_file_has_huge(uint32_t shift, uint64_t bytes, bool reserve);
 
 #endif

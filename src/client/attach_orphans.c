@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/sys.h"
-#include "client/attach_file.h"
+#include "client/attach_dir.h"
 #include "client/call.h"
 #include "client/hugefile.h"
 #include "client/lost.h"
@@ -202,7 +202,7 @@ static bool look(const unsigned char *base, const char *directory, struct moment
 uint32_t attach_orphans_remove(struct thread_block *tb)
 {
 	static struct moment clean; /* when there were none */
-	struct sweep w = {.tb = tb, .directory = attach_file_directory()};
+	struct sweep w = {.tb = tb, .directory = attach_dir_path()};
 	struct moment now;
 	uint32_t sum = 0;
 

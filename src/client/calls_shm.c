@@ -15,6 +15,8 @@
 #include "base/sys.h"
 #include "client/attach.h"
 #include "client/attach_file.h"
+#include "client/attach_room.h"
+#include "client/attach_used.h"
 #include "client/call.h"
 #include "client/calls.h"
 #include "client/hugefile.h"
@@ -121,7 +123,7 @@ static int admit_huge(const struct caller *c, struct shm_request *rq)
 		return -EPERM;
 	rq->huge_shift = shift ? shift : hugefile_default_shift();
 	if (!rq->huge_shift ||
-	    !attach_file_has_huge(rq->huge_shift, rq->bytes, !(rq->flags & SHMF_NORESERVE)))
+	    !attach_room_has_huge(rq->huge_shift, rq->bytes, !(rq->flags & SHMF_NORESERVE)))
 		return -ENOMEM;
 	return 0;
 }
@@ -133,7 +135,7 @@ static int admit(const struct caller *c, struct shm_request *rq)
 		return admit_huge(c, rq);
 	if (rq->bytes > LARGEST)
 		return -EINVAL;
-	if (!(rq->flags & SHMF_NORESERVE) && !attach_file_has_room(c->base, rq->bytes))
+	if (!(rq->flags & SHMF_NORESERVE) && !attach_room_is_enough(c->base, rq->bytes))
 		return -ENOMEM;
 	return 0;
 }

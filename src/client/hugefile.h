@@ -3,7 +3,7 @@
  * Segments in huge pages: their files lie in a hugetlbfs that is mounted somewhere and lets the
  * namespace's user write, but no other put a file in the place of his: who else may write there
  * has to be held off by the sticky bit. Where, a symbolic link says that stands in the place of the
- * segment's file in the namespace's directory (attach_file.h). It is there before the file is and
+ * segment's file in the namespace's directory (attach_dir.h). It is there before the file is and
  * goes after it: so whoever takes a segment or a namespace away finds the file by the link, whether
  * or not a region, or its maker, is still alive.
  *

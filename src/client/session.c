@@ -21,10 +21,9 @@
 #include <unistd.h>
 
 #include "base/futex.h"
-#include "base/ident.h"
 #include "base/sys.h"
 #include "client/attach.h"
-#include "client/attach_file.h"
+#include "client/attach_dir.h"
 #include "client/creds.h"
 #include "client/gone.h"
 #include "client/life.h"
@@ -34,7 +33,6 @@
 #include "client/report.h"
 #include "client/retire.h"
 #include "client/spare.h"
-#include "client/usercopy.h"
 #include "client/wait.h"
 #include "core/procs.h"
 #include "core/region.h"
@@ -68,101 +66,6 @@ struct process_record *session_registered(void)
 
 	return me && me->registered && me->pid == session_pid() ? me : NULL;
 }
-
-/* ---- What the engine asks of this process ------------------------------------------------ */
-
-static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
-{
-	uint32_t *life = region_life(c->base, thread_ix);
-	struct thread_shm *t = region_thread(c->base, thread_ix);
-	struct proc_shm *p;
-
-	if (!life || !t)
-		return false;
-	if (load_acquire(life) & LIFE_DIED) /* LIFE_P1/A */
-		return true;
-	if (!patient || thread_ix == c->thread_ix)
-		return false;
-	p = region_proc(c->base, t->proc_ix);
-	if (!p)
-		return false;
-	if (p->pidns && p->pidns == session.pidns && p->pid && t->tid &&
-	    !ident_thread_exists((pid_t)p->pid, (pid_t)t->tid))
-		return true;
-	return t->proc_ix != c->proc_ix && !(p->flags & PROC_TOKENLESS) &&
-	       session_token_is_free(t->proc_ix);
-}
-
-/* Has no thread of the process a life word that says it lives? All that can be known of a process
- * whose pid means nothing here and which has no token; exec looks the same. */
-static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
-{
-	uint32_t groups = region_group_count(base);
-
-	for (uint32_t g = 0; g < groups; g++)
-		for (uint32_t k = 0; k < GROUP_THREADS && procs_owns_group(base, proc_ix, g); k++) {
-			uint32_t ix = g * GROUP_SPAN + k;
-
-			if (!session_slot_is_free(ix) &&
-			    !(load_acquire(region_known_life(base, ix)) &
-			      LIFE_DIED)) /* LIFE_P1/A */
-				return false;
-		}
-	return true;
-}
-
-static bool is_process_dead(struct caller *c, uint32_t proc_ix)
-{
-	struct proc_shm *p = region_proc(c->base, proc_ix);
-	enum ident_state state;
-
-	if (!p || proc_ix == c->proc_ix)
-		return false;
-	if (p->pidns == 0 || p->pidns != session.pidns)
-		return p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
-						 : session_token_is_free(proc_ix);
-	state = spare_ident_process((pid_t)p->pid, p->start);
-	return state == IDENT_GONE || state == IDENT_EXITING;
-}
-
-static bool is_image_gone(struct caller *c, uint32_t proc_ix)
-{
-	struct proc_shm *p = region_proc(c->base, proc_ix);
-
-	return p && proc_ix != c->proc_ix && !(p->flags & PROC_TOKENLESS) &&
-	       session_token_is_free(proc_ix);
-}
-
-static void drop_segment(struct caller *c, const struct segment_shm *s)
-{
-	(void)c;
-	attach_file_drop(s);
-}
-
-static bool must_probe(struct caller *c)
-{
-	return ((struct thread_block *)c->context)->probe != 0;
-}
-
-static int copy_in(struct caller *c, void *to, const void *user, size_t n)
-{
-	return usercopy_in(to, user, n, must_probe(c));
-}
-
-static int copy_out(struct caller *c, void *user, const void *from, size_t n)
-{
-	return usercopy_out(user, from, n, must_probe(c));
-}
-
-static const struct caller_ops session_ops = {
-	.is_dead = is_dead,
-	.is_process_dead = is_process_dead,
-	.is_image_gone = is_image_gone,
-	.copy_in = copy_in,
-	.copy_out = copy_out,
-	.repair = repair_lock,
-	.drop_segment = drop_segment,
-};
 
 /* ---- Attaching --------------------------------------------------------------------------- */
 
@@ -209,7 +112,7 @@ static int note_attached(unsigned char *base, long fd)
 	session.owner = st.st_uid;
 	session.base = base;
 	set_region_env();
-	attach_file_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
+	attach_dir_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
 	session.announce = true;
 	/* Last: a vfork child killed before leaves a parent that attaches anew. */
 	store_release(&session.attached, true); /* SESSION_P1/R */
@@ -342,7 +245,7 @@ static bool register_tokened(uint32_t ix, pid_t pid, uint64_t start, void **toke
 	return false;
 }
 
-static int register_process(struct process_record **ret_me)
+int session_register_process(struct process_record **ret_me)
 {
 	struct process_record *me = *ret_me = &session.process;
 	pid_t pid = session_pid();
@@ -500,7 +403,7 @@ static int enter_namespace(struct process_record **ret_me)
 		int rc = attach(NAMESPACE_CREATE | NAMESPACE_AUTO, false);
 
 		if (rc == 0)
-			rc = register_process(ret_me);
+			rc = session_register_process(ret_me);
 		if (rc < 0 || session.adopted || tries == 100)
 			return rc;
 		if (!is_first || (retire_cancel(session.base) && !region_is_gone()))
@@ -568,13 +471,13 @@ void session_attach_early(void)
 	if (session.attached && !vfork_depth && !session_registered() &&
 	    session.own_ix == NO_SLOT) {
 		if (old_image_left(session_pid()))
-			(void)register_process(&me);
+			(void)session_register_process(&me);
 		else if (session_reserve(session_pid(), false, &session.own_token,
 					 &session.own_ix) < 0)
 			session.own_ix = NO_SLOT;
 	}
 	if (session.attached && (creds_current()->euid == 0 || creds_current()->cap_sys_admin))
-		attach_file_keep_door();
+		attach_dir_keep_door();
 	session_unlock(&signals);
 }
 
@@ -626,81 +529,9 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 	if (rc == 0)
 		announce();
 	if (rc == 0)
-		rc = register_process(&me);
+		rc = session_register_process(&me);
 	session_unlock(&signals);
 	return rc;
-}
-
-/* ---- fork -------------------------------------------------------------------------------- */
-
-/*
- * The lock is held over the fork: a registration half made in another thread would be cut in two
- * in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy.
- */
-static uint64_t fork_signals;
-static bool fork_locked; /* by session_fork_prepare(), not by what a handler interrupted */
-
-void session_fork_prepare(void)
-{
-	struct thread_block *tb = NULL;
-	uint32_t ix;
-	uint64_t signals;
-	int error;
-
-	/* Whose attaches the child will have, registers: only then can it be written down. */
-	if (session_has_attaches())
-		tb = session_thread(&error);
-	fork_locked = session_lock(&signals);
-	if (!fork_locked)
-		return;
-	fork_signals = signals;
-	session.child_ix = NO_SLOT;
-	session.child_token = NULL;
-	attach_fork_begin();
-	if (!session.attached || lost_region())
-		return;
-	/* Else the child registers without a token. */
-	if (session_reserve(session_pid(), true, &session.child_token, &ix) == 0) {
-		session.child_ix = ix;
-		if (tb)
-			attach_fork_record(tb, ix);
-	}
-}
-
-void session_fork_parent(void)
-{
-	uint64_t signals = fork_signals;
-
-	if (!fork_locked)
-		return;
-	session_drop_token(session.child_token);
-	session.child_ix = NO_SLOT;
-	session.child_token = NULL;
-	attach_fork_parent();
-	session_unlock(&signals);
-}
-
-void session_fork_child(void)
-{
-	struct process_record *me;
-	uint64_t signals = fork_signals;
-
-	vfork_depth = 0; /* memory of its own */
-	session.process = (struct process_record){0};
-	session.own_ix = session.child_ix;
-	session.own_token = session.child_token;
-	session.child_ix = NO_SLOT;
-	session.child_token = NULL;
-	session_keep_from_children(session.own_token);
-	attach_fork_child();
-	/* What it has attached it must be known by: its end is to be seen. */
-	if (session.own_ix != NO_SLOT &&
-	    load_acquire(
-		    &region_known_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
-		(void)register_process(&me);
-	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
-	if (fork_locked)
-		session_restore_signals(&signals);
 }
 
 void session_check_reaper(struct thread_block *tb)

@@ -10,7 +10,7 @@
 
 #include "base/futex.h"
 #include "base/ident.h"
-#include "client/attach.h"
+#include "client/attach_used.h"
 #include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"

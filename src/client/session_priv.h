@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of the session share: session.c (attaching, registering, fork), session_end.c,
- * session_lock.c, session_token.c. */
+/* What the parts of the session share: session.c (attaching, registering), session_end.c,
+ * session_fork.c, session_lock.c, session_ops.c, session_token.c. */
 #ifndef USYSV_CLIENT_SESSION_PRIV_H
 #define USYSV_CLIENT_SESSION_PRIV_H
 
@@ -59,6 +59,14 @@ pid_t session_pid(void);
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);
 
+/* Registers the calling process, attached and with the session's lock: 0 and its record, or -errno. */
+int session_register_process(struct process_record **ret_me);
+
+bool session_slot_is_free(uint32_t thread_ix);
+
+/* What a caller of the engine supplies: session_ops.c. */
+extern const struct caller_ops session_ops;
+
 /* ---- Tokens: session_token.c -------------------------------------------------------------- */
 
 /* The region's file, opened anew and known to be the same; or -errno. */
@@ -79,7 +87,5 @@ int session_reserve(pid_t pid, bool for_child, void **ret_token, uint32_t *ret_i
 
 void session_keep_from_children(void *token);
 void session_drop_token(void *token);
-
-bool session_slot_is_free(uint32_t thread_ix);
 
 #endif

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "client/attach.h"
 #include "client/attach_file.h"
+#include "client/attach_used.h"
 #include "client/call.h"
 #include "client/creds.h"
 #include "client/session.h"

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The session around fork.
+ *
+ * The lock is held over the fork: a registration half made in another thread would be cut in two
+ * in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy. A
+ * parent that dies in the middle leaves a reserved slot whose token is free, which the reaper frees.
+ */
+#include "client/session_priv.h"
+
+#include "client/attach.h"
+#include "client/lost.h"
+#include "core/region.h"
+
+static uint64_t fork_signals;
+static bool fork_locked; /* by session_fork_prepare(), not by what a handler interrupted */
+
+void session_fork_prepare(void)
+{
+	struct thread_block *tb = NULL;
+	uint32_t ix;
+	uint64_t signals;
+	int error;
+
+	/* Whose attaches the child will have, registers: only then can it be written down. */
+	if (session_has_attaches())
+		tb = session_thread(&error);
+	fork_locked = session_lock(&signals);
+	if (!fork_locked)
+		return;
+	fork_signals = signals;
+	session.child_ix = NO_SLOT;
+	session.child_token = NULL;
+	attach_fork_begin();
+	if (!session.attached || lost_region())
+		return;
+	/* Else the child registers without a token. */
+	if (session_reserve(session_pid(), true, &session.child_token, &ix) == 0) {
+		session.child_ix = ix;
+		if (tb)
+			attach_fork_record(tb, ix);
+	}
+}
+
+void session_fork_parent(void)
+{
+	uint64_t signals = fork_signals;
+
+	if (!fork_locked)
+		return;
+	session_drop_token(session.child_token);
+	session.child_ix = NO_SLOT;
+	session.child_token = NULL;
+	attach_fork_parent();
+	session_unlock(&signals);
+}
+
+void session_fork_child(void)
+{
+	struct process_record *me;
+	uint64_t signals = fork_signals;
+
+	vfork_depth = 0; /* memory of its own */
+	session.process = (struct process_record){0};
+	session.own_ix = session.child_ix;
+	session.own_token = session.child_token;
+	session.child_ix = NO_SLOT;
+	session.child_token = NULL;
+	session_keep_from_children(session.own_token);
+	attach_fork_child();
+	/* What it has attached it must be known by: its end is to be seen. */
+	if (session.own_ix != NO_SLOT &&
+	    load_acquire(
+		    &region_known_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
+		(void)session_register_process(&me);
+	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
+	if (fork_locked)
+		session_restore_signals(&signals);
+}
