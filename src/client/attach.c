@@ -514,7 +514,7 @@ void attach_begin_anew(struct thread_block *tb)
 	struct caller *c = &tb->caller;
 
 	section_enter(tb);
-	while (shm_exit_process(c, c->proc_ix, c->pid, time(NULL), true) == OUTCOME_BUSY)
+	while (shm_exit_process(c, c->proc_ix, c->pid, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
 	if (c->owed)
 		rlock_settle(c);

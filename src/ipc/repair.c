@@ -136,33 +136,33 @@ static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 	int rc;
 
 	if (!t || depth > BURY_DEPTH)
-		return 0;
+		return BURIAL_NONE;
 	if (!(CLAIM_GEN(load_acquire(&t->claim)) & 1)) /* REG_P1/A */
-		return 1;
+		return BURIAL_DONE;
 	if (ix == c->thread_ix || !c->ops->is_dead(c, ix, patient))
-		return 0;
+		return BURIAL_NONE;
 	rlock_recover(c, ix, patient);
 	victim = load_relaxed(
 		&t->victim_link); /* the dead one's, or another burier has cleared it */
 	if (victim && victim != ix + 1) {
 		rc = bury_thread(c, victim - 1, patient, depth + 1);
-		if (rc == OUTCOME_BUSY + 1 || rc < 0)
+		if (rc == BURIAL_BUSY || rc < 0)
 			return rc;
 	}
 	if (!rlock_claim_dead(c, ix, patient))
-		return 0;
+		return BURIAL_NONE;
 	before = self->victim_link; /* an outer burial of this thread's, by recursion */
 	store_crash(&self->victim_link, ix + 1);
 	rc = clear_thread(c, ix);
 	store_crash(&self->victim_link, before);
 	if (rc != OUTCOME_DONE) {
 		rlock_unclaim(c, ix);
-		return rc == OUTCOME_BUSY ? OUTCOME_BUSY + 1 : rc;
+		return rc == OUTCOME_BUSY ? BURIAL_BUSY : rc;
 	}
 	store_crash(&t->victim_link, 0);
 	store_crash(&t->hold, 0);
 	store_release(&t->claim, CLAIM_WORD(own_generation(&t->claim) + 1, 0, 0)); /* REG_P1/R */
-	return 1;
+	return BURIAL_DONE;
 }
 
 int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient)
@@ -187,7 +187,7 @@ static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
 	if (other && other != region_self(c) &&
 	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) ==
 		    CLAIM_CLAIMER_GEN(seen)) { /* REG_P1/A */
-		if (bury_thread(c, claimer - 1, false, 0) != 1)
+		if (bury_thread(c, claimer - 1, false, 0) != BURIAL_DONE)
 			return false;
 	}
 	mine = CLAIM_WORD(CLAIM_GEN(seen), own_generation(&region_self(c)->claim) & 0xfffff,
@@ -235,9 +235,9 @@ static bool clear_group(struct caller *c, uint32_t group, bool give_back, bool p
 		      1)) /* REG_P1/A */
 			continue;
 		rc = bury_thread(c, ix, patient, 0);
-		if (rc == OUTCOME_BUSY + 1)
+		if (rc == BURIAL_BUSY)
 			*ret_busy = 1;
-		empty &= rc == 1;
+		empty &= rc == BURIAL_DONE;
 	}
 	if (owner && empty && give_back)
 		(void)cas(region_group_owner(c->base, group), &owner, 0); /* REG_P2/R */
@@ -296,7 +296,7 @@ static int detach_image(struct caller *c, uint32_t proc_ix, uint32_t gen, int64_
 	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, p, gen))
 		return OUTCOME_DONE;
 	store_crash(&self->victim_proc_link, proc_ix + 1);
-	rc = shm_exit_process(c, proc_ix, p->pid, now, true);
+	rc = shm_exit_process(c, proc_ix, p->pid, now);
 	store_crash(&self->victim_proc_link, 0);
 	unclaim_process(p, false);
 	return rc;
@@ -308,7 +308,7 @@ int repair_bury_reserved(struct caller *c, uint32_t proc_ix)
 	int rc;
 
 	store_crash(&self->victim_proc_link, proc_ix + 1);
-	rc = shm_exit_process(c, proc_ix, 0, 0, true);
+	rc = shm_exit_process(c, proc_ix, 0, 0);
 	store_crash(&self->victim_proc_link, 0);
 	return rc;
 }
@@ -338,7 +338,7 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = sem_undo_exit(c, proc_ix, now, true);
 	if (rc == OUTCOME_DONE)
-		rc = shm_exit_process(c, proc_ix, p->pid, now, true);
+		rc = shm_exit_process(c, proc_ix, p->pid, now);
 	store_crash(&self->victim_proc_link, 0);
 	if (rc != OUTCOME_DONE) {
 		unclaim_process(p, false);
@@ -366,7 +366,8 @@ int repair_exit_process(struct caller *c, int64_t now)
 			    (CLAIM_GEN(load_acquire(
 				     &region_known_thread(c->base, g * GROUP_SPAN + k)->claim)) &
 			     1)) /* REG_P1/A */
-				alone &= bury_thread(c, g * GROUP_SPAN + k, false, 0) == 1;
+				alone &=
+					bury_thread(c, g * GROUP_SPAN + k, false, 0) == BURIAL_DONE;
 	/* As long as others run they may be inside what SEM_UNDO would give back, or give it back
 	 * themselves: a token would be there twice. Linux ends them first, and so does burial. */
 	if (!alone) {
@@ -376,7 +377,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 	store_crash(&self->victim_proc_link, c->proc_ix + 1);
 	rc = sem_undo_exit(c, c->proc_ix, now, true);
 	if (rc == OUTCOME_DONE)
-		rc = shm_exit_process(c, c->proc_ix, c->pid, now, true);
+		rc = shm_exit_process(c, c->proc_ix, c->pid, now);
 	store_crash(&self->victim_proc_link, 0);
 	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
 		rc = arena_give_of(c, c->thread_ix, (enum name)n);

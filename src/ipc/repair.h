@@ -15,8 +15,13 @@
 /* For caller_ops.repair. */
 void repair_lock(struct caller *c, uint32_t dead_ix, uint64_t lock_off);
 
-/* Buries one dead thread, if it is dead: 1 buried or nothing left to do, 0 it lives or somebody
- * else is at it, OUTCOME_BUSY as 2, -errno. */
+enum burial {
+	BURIAL_NONE, /* it lives, or somebody else is at it */
+	BURIAL_DONE, /* also when there was nothing left to do */
+	BURIAL_BUSY, /* caller.busy: wait with nothing held, start over */
+};
+
+/* Buries one dead thread, if it is dead: enum burial or -errno. */
 int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
 
 /*

@@ -142,12 +142,8 @@ bool shm_has_left(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint
 /* The child of a fork has what the caller has: records in its slot, which is reserved for it. */
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now);
 
-/*
- * A process, or its image, has ended: all its attaches do. pid 0: unknown, no statistics.
- * free_blocks: nobody uses the slot any more, or who does begins anew.
- */
-int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now,
-		     bool free_blocks);
+/* A process, or its image, has ended: all its attaches do. pid 0: unknown, no statistics. */
+int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now);
 
 /* ---- For repair and burial --------------------------------------------------------------- */
 

@@ -368,8 +368,7 @@ int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
 	return OUTCOME_DONE;
 }
 
-int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now,
-		     bool free_blocks)
+int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now)
 {
 	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_known_proc(c->base, proc_ix);
@@ -384,7 +383,7 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 			shm_note_detach(s, pid, now);
 		store_release(&r->state, ATTACH_FREE); /* SHM_A1/R */
 	}
-	for (uint32_t n = 0; free_blocks; n++) {
+	for (uint32_t n = 0;; n++) {
 		struct attach_block_shm *b;
 
 		ref = load_acquire(&p->attach_ref); /* SHM_A1/A */

@@ -125,7 +125,8 @@ static void recover(struct cast *c, struct actor *by)
 		 * freed although a process still has it in its chain is then somebody else's. */
 		for (uint32_t g = 0; g < groups; g++)
 			for (uint32_t k = 0; k < GROUP_THREADS; k++)
-				while (repair_bury_thread(&by->c, g * GROUP_SPAN + k, true) > 1)
+				while (repair_bury_thread(&by->c, g * GROUP_SPAN + k, true) ==
+				       BURIAL_BUSY)
 					engine_wait(by);
 		view_take_blocks(c, by);
 	}

@@ -275,7 +275,7 @@ static void test_death_before_the_bit(void **state)
 	other = take_away(a, ARENA_GENERAL, 64);
 	EXPECT_INT(other, ref); /* repaired on the way, and free for others */
 	EXPECT_INT(actor_slot(d)->name_ref[NAME_POCKET], 0);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	give(a, other);
 }
@@ -297,7 +297,7 @@ static void test_death_after_the_bit(void **state)
 	EXPECT(other != ref);
 	EXPECT_INT(chunk->free_count, CHUNK_BYTES / 64 - 2);
 	EXPECT_INT(actor_slot(d)->name_ref[NAME_POCKET], ref);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	EXPECT_INT(chunk->free_count, CHUNK_BYTES / 64 - 1);
 	give(a, other);
@@ -315,7 +315,7 @@ static void test_death_after_giving(void **state)
 	engine_kill_thread(d);
 	other = take_away(a, ARENA_GENERAL, 64);
 	EXPECT_INT(other, ref);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	give(a, other);
 }
@@ -327,7 +327,7 @@ static void test_two_names_of_one_block(void **state)
 
 	actor_slot(d)->name_ref[NAME_FLY] = ref;
 	engine_kill_thread(d);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 0);
 }
 
@@ -348,7 +348,7 @@ static void test_names_of_the_victim(void **state)
 	other = take_away(a, ARENA_GENERAL, 64);
 	EXPECT_INT(other, ref);
 	EXPECT_INT(actor_slot(d)->name_ref[NAME_POCKET], 0);
-	EXPECT_INT(repair_bury_thread(&a->c, b->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, b->c.thread_ix, false), BURIAL_DONE);
 	EXPECT(!(CLAIM_GEN(actor_slot(d)->claim) & 1)); /* its victim was buried with it */
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	give(a, other);
@@ -371,7 +371,7 @@ static void test_half_made_span(void **state)
 	other = take_away(a, ARENA_GENERAL, 3 * CHUNK_BYTES);
 	EXPECT_INT(other, span);
 	EXPECT_INT(actor_slot(d)->name_ref[NAME_SIDE], 0);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	give(a, other);
 }
@@ -386,7 +386,7 @@ static void test_chunk_between_arena_and_pool(void **state)
 	chunk->class_ix = ARENA_CLASS_TAKEN;
 	actor_slot(d)->chunk_link = ((uint32_t)ARENA_GENERAL << 24 | 1) + 1;
 	engine_kill_thread(d);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	usage(a, ARENA_GENERAL, &chunks);
 	EXPECT_INT(chunks, 1);
 	EXPECT_INT(chunk->class_ix, 0);
@@ -428,7 +428,7 @@ static void test_void_name_of_a_chunk(void **state)
 	e->on_repair = NULL;
 	EXPECT_INT(actor_slot(a)->chunk_link, ((uint32_t)ARENA_GENERAL << 24 | 1) + 1);
 	EXPECT_INT(chunk_of(a, ARENA_GENERAL, 1)->class_ix, ARENA_CLASS_TAKEN);
-	EXPECT_INT(repair_bury_thread(&gravedigger->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&gravedigger->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(chunk_of(a, ARENA_GENERAL, 1)->class_ix, ARENA_CLASS_TAKEN);
 	let_loose(b, pool_lock(a));
 	take(a, ARENA_GENERAL, NAME_FLY, 64);
@@ -449,7 +449,7 @@ static void test_void_name_of_an_enlisted_chunk(void **state)
 	engine_kill_thread(d);
 	rlock_recover(&a->c, d->c.thread_ix, false);
 	EXPECT_INT(actor_slot(d)->chunk_link, 0);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(usage(a, ARENA_GENERAL, NULL), 1);
 	give(a, ref);
 }
@@ -499,7 +499,7 @@ static void test_nothing_is_punched_unseen(void **state)
 	damaged->span = 2;
 	give(a, ref);
 	EXPECT_INT(memory[CHUNK_BYTES], 0);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(engine_blocks(e), 0);
 }
 
@@ -522,7 +522,7 @@ static void test_span_without_length(void **state)
 	EXPECT_INT(arena_capacity(e->base, ref), 0);
 	chunk_of(a, ARENA_GENERAL, ix)->span = 1;
 	give(a, ref);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 }
 
 int main(void)

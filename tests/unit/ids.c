@@ -309,7 +309,7 @@ static void test_death_after_publishing(void **state)
 	EXPECT_INT(self->name_ref[NAME_FLY], 0);
 	EXPECT_INT(self->name_ref[NAME_SIDE], 0);
 	EXPECT_INT(t->in_use, 2);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(engine_setval(a, id, 2, 5), 0);
 }
 
@@ -332,7 +332,7 @@ static void test_death_before_publishing(void **state)
 	engine_kill_thread(d);
 	EXPECT_INT(engine_semget(a, 4242, 1, 0), -ENOENT);
 	EXPECT_INT(self->op, OP_NONE);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(engine_blocks(e), 0);
 	EXPECT_INT(engine_semget(a, 4242, 1, GET_CREAT | 0600), id);
 }

@@ -12,11 +12,11 @@ static void test_the_living_are_not_buried(void **state)
 {
 	struct actor *g = engine_join(*state), *a = engine_join(*state);
 
-	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true), 0);
+	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true), BURIAL_NONE);
 	EXPECT_INT(repair_bury_process(&g->c, a->c.proc_ix, NOW), OUTCOME_DONE);
 	EXPECT_INT(repair_bury_process(&g->c, g->c.proc_ix, NOW), OUTCOME_DONE);
 	EXPECT_INT(repair_bury_process(&g->c, 999, NOW), OUTCOME_DONE);
-	EXPECT_INT(repair_bury_thread(&g->c, 4000, true), 0);
+	EXPECT_INT(repair_bury_thread(&g->c, 4000, true), BURIAL_NONE);
 	EXPECT(in_use(a) && in_use(g));
 	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
 	EXPECT_INT(CLAIM_CLAIMER(actor_slot(a)->claim), 0);
@@ -36,7 +36,8 @@ static void test_one_thread_of_several(void **state)
 	EXPECT(!in_use(a) && in_use(b));
 	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
 	EXPECT_INT(value_of(g, id, 0), 2);
-	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true), 1); /* nothing left to do */
+	EXPECT_INT(repair_bury_thread(&g->c, a->c.thread_ix, true),
+		   BURIAL_DONE); /* nothing left to do */
 }
 
 static void test_sleepers_leave(void **state)
@@ -84,7 +85,7 @@ static void test_busy_is_tried_again(void **state)
 	queue_op(d, id, 0, -1, 0);
 	engine_kill(d);
 	seize(a, lock);
-	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 2);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), BURIAL_BUSY);
 	EXPECT_INT(g->c.busy.word_off, lock);
 	EXPECT_INT(repair_bury_process(&g->c, d->c.proc_ix, NOW), OUTCOME_BUSY);
 	EXPECT_INT(CLAIM_CLAIMER(actor_slot(d)->claim), 0);
@@ -105,10 +106,10 @@ static void test_one_burier_at_a_time(void **state)
 
 	engine_kill(d);
 	EXPECT(rlock_claim_dead(&h->c, d->c.thread_ix, false));
-	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 0);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), BURIAL_NONE);
 	EXPECT(in_use(d));
 	engine_kill_thread(h);
-	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT(!in_use(d));
 }
 
@@ -142,7 +143,7 @@ static void test_chain_of_victims(void **state)
 	}
 	for (int i = 0; i < 6; i++)
 		engine_kill(d[i]);
-	EXPECT_INT(repair_bury_thread(&g->c, d[5]->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&g->c, d[5]->c.thread_ix, false), BURIAL_DONE);
 	for (int i = 0; i < 6; i++)
 		EXPECT(!in_use(d[i]));
 	EXPECT_INT(engine_blocks(e), 0);

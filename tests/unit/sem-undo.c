@@ -196,7 +196,7 @@ static void test_death_after_reserving(void **state)
 	EXPECT_INT(records_of(d), 1);
 	let_loose(g, lock);
 	engine_kill_thread(d);
-	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(engine_op(t, id, 0, -1, OP_UNDO), 0);
 	EXPECT_INT(records_of(t), 1);
 }
@@ -216,7 +216,7 @@ static void test_death_between_pocket_and_list(void **state)
 	actor_slot(d)->name_ref[NAME_POCKET] = actor_slot(d)->undo_reserved;
 	engine_kill_thread(d);
 	EXPECT_INT(engine_op(t, id, 0, -1, OP_UNDO), 0);
-	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&g->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(semadj_of(t, id, 0), 1);
 	EXPECT_INT(engine_check(g->e), 0);
 	engine_kill(t);
@@ -280,7 +280,7 @@ static void test_death_of_the_burier(void **state)
 	EXPECT_INT(engine_setval(g, two, 0, 5), 0);
 	engine_kill(b);
 	/* Freed with the burier's names, so out of the list: the block may be another's next. */
-	EXPECT_INT(repair_bury_thread(&g->c, b->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&g->c, b->c.thread_ix, false), BURIAL_DONE);
 	EXPECT(actor_proc(d)->undo_ref && actor_proc(d)->undo_ref != flying);
 	engine_bury(g, d);
 	EXPECT_INT(actor_proc(d)->state, PROC_FREE);

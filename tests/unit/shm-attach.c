@@ -73,7 +73,7 @@ static void test_file_of_a_dead_remover(void **state)
 		   OUTCOME_DONE);
 	EXPECT(!segment_lives(d, id));
 	engine_kill_thread(d);
-	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), 1);
+	EXPECT_INT(repair_bury_thread(&a->c, d->c.thread_ix, false), BURIAL_DONE);
 	EXPECT_INT(dropped.count, 1);
 	EXPECT_INT(dropped.key, 9);
 	EXPECT_INT(dropped.id, id);
