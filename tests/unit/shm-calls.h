@@ -75,9 +75,12 @@ static inline struct attach_shm *record_at(struct actor *a, uint64_t address)
 static inline void detach_at(struct actor *a, uint64_t address)
 {
 	struct attach_shm *r = record_at(a, address);
+	struct segment_shm *s;
 
 	EXPECT(r);
-	shm_note_detach(shm_segment_of(a->e->base, r), a->c.pid, NOW);
+	s = shm_segment_of(a->e->base, r);
+	if (s) /* or it was destroyed, as if the kernel had said that nobody has it */
+		shm_note_detach(s, a->c.pid, NOW);
 	shm_left(&a->c, r);
 }
 
