@@ -79,8 +79,7 @@ bool call_again_slow(struct thread_block *tb, int rc)
 		rlock_settle(&tb->caller);
 	section_leave(tb);
 	if (rc == -ENOTRECOVERABLE)
-		report(REPORT_DAMAGE,
-		       "the region of this namespace is damaged; look at it with `usysv check'");
+		report_damage();
 	return false;
 }
 

@@ -138,6 +138,12 @@ void report(enum report_kind kind, const char *format, ...)
 	write_line(&line);
 }
 
+void report_damage(void)
+{
+	report(REPORT_DAMAGE,
+	       "the region of this namespace is damaged; look at it with `usysv check'");
+}
+
 static const struct {
 	int error;
 	const char *text;

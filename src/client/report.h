@@ -20,6 +20,9 @@ enum report_kind {
 /* Formats %s, %d, %u, %x and %m-less: pass strerror-like text yourself (report_errno). */
 void report(enum report_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* The region is damaged, in the usual words. */
+void report_damage(void);
+
 /* A short English text for an errno value, without locale or allocation. */
 const char *report_errno(int error);
 

@@ -7,6 +7,7 @@
 
 #include "base/ident.h"
 #include "client/attach_file.h"
+#include "client/report.h"
 #include "client/spare.h"
 #include "client/usercopy.h"
 #include "core/procs.h"
@@ -81,6 +82,12 @@ static void drop_segment(struct caller *c, const struct segment_shm *s)
 	attach_file_drop(s);
 }
 
+static void note_damage(struct caller *c)
+{
+	(void)c;
+	report_damage();
+}
+
 static bool must_probe(struct caller *c)
 {
 	return ((struct thread_block *)c->context)->probe != 0;
@@ -103,5 +110,6 @@ const struct caller_ops session_ops = {
 	.copy_in = copy_in,
 	.copy_out = copy_out,
 	.repair = repair_lock,
+	.note_damage = note_damage,
 	.drop_segment = drop_segment,
 };

@@ -135,14 +135,19 @@ static uint32_t *watch_life(struct thread_block *tb, uint32_t owner_link, uint32
 	return seen & LIFE_DIED ? NULL : life;
 }
 
-/* Sleeps while *word == value, until the owner dies or the poll is due. */
+/* Sleeps while *word == value, until the owner dies (or who has claimed its slot, if it is dead) or
+ * the poll is due. */
 static int sleep_on(struct thread_block *tb, const uint32_t *word, uint32_t value,
 		    uint32_t owner_link, int64_t poll_ns)
 {
 	struct timespec deadline = wait_deadline(poll_ns);
 	uint32_t life_value, *life = watch_life(tb, owner_link, &life_value);
+	uint32_t claimer_link =
+		life || !owner_link ? 0 : rlock_claimer_link(&tb->caller, owner_link - 1);
 	int rc = -ENOSYS;
 
+	if (claimer_link)
+		life = watch_life(tb, claimer_link, &life_value);
 	if (life)
 		rc = futex_wait_either(word, value, life, life_value, &deadline);
 	if (rc == -ENOSYS || rc == -EPERM)
@@ -193,8 +198,7 @@ static void set_free(struct thread_block *tb, const struct busy *b)
 		rlock_break(&tb->caller, b);
 	else
 		sem_break(&tb->caller, b);
-	report(REPORT_DAMAGE,
-	       "the region of this namespace is damaged; look at it with `usysv check'");
+	report_damage();
 }
 
 static void wait_word(struct thread_block *tb, struct busy *b, bool briefly)
@@ -214,7 +218,8 @@ static void wait_word(struct thread_block *tb, struct busy *b, bool briefly)
 			return;
 		rc = sleep_on(tb, word, b->value, b->owner_link, poll);
 		after_sleep(tb, b, rc == -ETIMEDOUT);
-		if (rc != -ETIMEDOUT || briefly)
+		/* Now and then the call starts over, in case of what only its beginning finds. */
+		if (rc != -ETIMEDOUT || briefly || poll == LAST_POLL_NS)
 			return;
 		b->value = load_acquire(word); /* RLOCK_P1/A */
 		if ((b->value & RLOCK_OWNER) + !is_lock != b->owner_link || !b->value)

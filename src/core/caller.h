@@ -45,6 +45,11 @@ struct caller_ops {
 	 * is 0, what that lock of its protects. Called under the claim; ipc's repair_lock().
 	 */
 	void (*repair)(struct caller *c, uint32_t dead_ix, uint64_t lock_off);
+	/*
+	 * The region contradicts itself, and the contradiction is being set right: for a message.
+	 * Must not wait. Null: nobody is told.
+	 */
+	void (*note_damage)(struct caller *c);
 	/* Unlinks the file of a segment that is no more; null: there are no files. May be repeated.
 	 */
 	void (*drop_segment)(struct caller *c, const struct segment_shm *s);

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define REGION_MAGIC    0x317673797375ull /* "usysv1" */
-#define REGION_PROTOCOL 1u
+#define REGION_PROTOCOL 2u
 
 #define REF_UNIT 64u
 
@@ -247,7 +247,10 @@ struct thread_shm {
 	uint32_t who_is_capable;  /* CAP_IPC_OWNER */
 	uint32_t who_group_count; /* more than there is room for: it must look itself */
 	uint32_t who_group[WHO_GROUPS];
-	uint32_t spare2[21];
+	/* claims (card REG_P1), beside victim_link and victim_proc_link */
+	uint32_t repairs_link; /* thread whose lock this one is setting right */
+	uint32_t claims_over;  /* claims that it has given up, counted */
+	uint32_t spare2[19];
 };
 
 #define THREAD_BYTES   768u

@@ -158,7 +158,7 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	t->tid = tid;
 	t->held = t->hold = t->owes_wake = t->undo_reserved = 0;
 	store_relaxed(&t->victim_link, 0); /* a burier of the slot's last user may look still */
-	t->victim_proc_link = t->chunk_link = 0;
+	t->victim_proc_link = t->repairs_link = t->chunk_link = 0;
 	t->op = OP_NONE;
 	store_release(region_known_life(base, thread_ix), tid); /* LIFE_P1/R */
 	store_release(&t->claim,

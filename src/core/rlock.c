@@ -15,13 +15,19 @@
  *   REG_P1  claim of a dead thread
  *    word      thread_shm.claim (and proc_shm.claim), 64-bit
  *    states    gen odd, no claimer > gen odd, claimer c (> c' when c is dead) > gen + 1, no claimer
- *    writers   any live thread, by CAS from the value on which it judged the death
- *    order     A of the claiming CAS pairs with R of the last claimer's; publishes its repairs
+ *    writers   any live thread, by CAS from the value on which it judged the death. What it claims it
+ *              says before in its own slot (repairs_link, victim_link, victim_proc_link), until it
+ *              has given the claim up and counted that (claims_over)
+ *    order     A of the claiming CAS pairs with R of the last claimer's; publishes its repairs. R of
+ *              the CAS, of claims_over and of what it says pair with A of who doubts the claim
  *    stale-ok  none: without the generations a claimer steals from a live reuser of the slot
  *    death     claimer anywhere: the next one judges it dead, repairs the claimer's own lock first,
- *              then does the same repair again
+ *              then does the same repair again. What a dead claimer said of its claims does not
+ *              count: its burial takes it away
+ *    damage    a claimer that lives and does not say so: who finds that takes the claim over. If at
+ *              this very moment the named one claims the slot indeed, both may act
  *    progress  lock-free; one claimer at a time acts
- *    tests     unit/rlock, models/rlock.pml
+ *    tests     unit/rlock, unit/repair, fuzz/claimed, models/rlock.pml, models/claim.pml
  *
  *   RLOCK_P1  robust lock
  *    word      rlock_shm: 0 | owner | owner + W
@@ -189,9 +195,52 @@ bool rlock_announce(struct caller *c)
 	return true;
 }
 
+/* ---- The claim on a dead thread's slot --------------------------------------------------- */
+
+void rlock_claim_begins(uint32_t *record, uint32_t link)
+{
+	store_crash(record, link); /* REG_P1/R: by the CAS */
+}
+
+/* Counted in between: who has seen the claim and then nothing said of it finds another number. */
+void rlock_claim_ends(struct caller *c, uint32_t *record)
+{
+	struct thread_shm *self = region_self(c);
+
+	/* relaxed: its own */
+	store_crash(&self->claims_over, load_relaxed(&self->claims_over) + 1); /* REG_P1/R */
+	store_crash(record, 0);                                                /* REG_P1/R */
+}
+
+bool rlock_is_false_claim(struct caller *c, const uint64_t *word, uint64_t seen, uint32_t link,
+			  bool of_process)
+{
+	uint32_t claimer_ix = CLAIM_CLAIMER(seen) - 1;
+	const struct thread_shm *t = region_thread(c->base, claimer_ix);
+	uint64_t user = t ? load_acquire(&t->claim) : 0;         /* REG_P1/A */
+	uint32_t before = t ? load_acquire(&t->claims_over) : 0; /* REG_P1/A */
+	bool says_so;
+
+	if (!t || (CLAIM_GEN(user) & 0xfffff) != CLAIM_CLAIMER_GEN(seen) ||
+	    !(CLAIM_GEN(user) & 1) || load_acquire(word) != seen) /* REG_P1/A */
+		return false;
+	says_so = of_process ? load_acquire(&t->victim_proc_link) == link
+			     : load_acquire(&t->repairs_link) == link ||      /* REG_P1/A */
+				       load_acquire(&t->victim_link) == link; /* REG_P1/A */
+	if (says_so || load_acquire(&t->claims_over) != before)               /* REG_P1/A */
+		return false;
+	/* Last: of the dead, burial has perhaps taken away what they said. */
+	if (c->ops->is_dead(c, claimer_ix, true) ||
+	    CLAIM_GEN(load_acquire(&t->claim)) != CLAIM_GEN(user)) /* REG_P1/A */
+		return false;
+	if (c->ops->note_damage)
+		c->ops->note_damage(c);
+	return true;
+}
+
 static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth);
 
-static bool claim(struct caller *c, uint32_t dead_ix, bool patient, int depth)
+static bool claim(struct caller *c, uint32_t dead_ix, uint32_t *record, bool patient, int depth)
 {
 	struct thread_shm *dead = region_thread(c->base, dead_ix);
 	struct thread_shm *other;
@@ -209,34 +258,61 @@ static bool claim(struct caller *c, uint32_t dead_ix, bool patient, int depth)
 		uint32_t gen = CLAIM_GEN(load_acquire(&other->claim)); /* REG_P1/A */
 
 		if ((gen & 0xfffff) == CLAIM_CLAIMER_GEN(seen) && (gen & 1)) {
-			if (!c->ops->is_dead(c, claimer - 1, patient))
+			if (c->ops->is_dead(c, claimer - 1, patient))
+				recover(c, claimer - 1, patient, depth + 1);
+			else if (!rlock_is_false_claim(c, &dead->claim, seen, dead_ix + 1, false))
 				return false;
-			recover(c, claimer - 1, patient, depth + 1);
 		}
 	}
 	mine = CLAIM_WORD(CLAIM_GEN(seen), own_generation(&region_self(c)->claim) & 0xfffff,
 			  c->thread_ix + 1);
-	return cas(&dead->claim, &seen, mine); /* REG_P1/A */
+	rlock_claim_begins(record, dead_ix + 1);
+	if (cas(&dead->claim, &seen, mine)) /* REG_P1/AR */
+		return true;
+	rlock_claim_ends(c, record);
+	return false;
+}
+
+/* The slot's generation moves on by `step`: 1 frees it. */
+static void unclaim(struct caller *c, uint32_t dead_ix, uint32_t *record, uint32_t step)
+{
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
+
+	store_release(&dead->claim,
+		      CLAIM_WORD(own_generation(&dead->claim) + step, 0, 0)); /* REG_P1/R */
+	rlock_claim_ends(c, record);
+}
+
+uint32_t rlock_claimer_link(const struct caller *c, uint32_t dead_ix)
+{
+	const struct thread_shm *dead = region_thread(c->base, dead_ix);
+	uint32_t link = dead ? CLAIM_CLAIMER(load_acquire(&dead->claim)) : 0; /* REG_P1/A */
+
+	return link == c->thread_ix + 1 ? 0 : link;
 }
 
 bool rlock_claim_dead(struct caller *c, uint32_t dead_ix, bool patient)
 {
-	return claim(c, dead_ix, patient, 0);
+	return claim(c, dead_ix, &region_self(c)->victim_link, patient, 0);
 }
 
 void rlock_unclaim(struct caller *c, uint32_t dead_ix)
 {
-	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
+	unclaim(c, dead_ix, &region_self(c)->victim_link, 0);
+}
 
-	store_release(&dead->claim, CLAIM_WORD(own_generation(&dead->claim), 0, 0)); /* REG_P1/R */
+void rlock_free_dead(struct caller *c, uint32_t dead_ix)
+{
+	unclaim(c, dead_ix, &region_self(c)->victim_link, 1);
 }
 
 static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth)
 {
+	uint32_t *record = &region_self(c)->repairs_link;
 	struct thread_shm *dead;
 	uint32_t off;
 
-	if (!claim(c, dead_ix, patient, depth))
+	if (!claim(c, dead_ix, record, patient, depth))
 		return;
 	dead = region_known_thread(c->base, dead_ix);
 	off = dead->held;
@@ -254,7 +330,7 @@ static void recover(struct caller *c, uint32_t dead_ix, bool patient, int depth)
 		c->ops->repair(c, dead_ix, 0);
 	}
 	store_crash(&dead->held, 0);
-	rlock_unclaim(c, dead_ix);
+	unclaim(c, dead_ix, record, 0);
 }
 
 void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient)

@@ -37,6 +37,23 @@ bool rlock_announce(struct caller *c);
  */
 bool rlock_claim_dead(struct caller *c, uint32_t dead_ix, bool patient);
 void rlock_unclaim(struct caller *c, uint32_t dead_ix);
+/* The same with the slot free, for the next thread. */
+void rlock_free_dead(struct caller *c, uint32_t dead_ix);
+
+/*
+ * For claims on other slots: before the CAS the claimer says so in a word of its own slot, and when
+ * it has given the claim up it takes that back.
+ */
+void rlock_claim_begins(uint32_t *record, uint32_t link);
+void rlock_claim_ends(struct caller *c, uint32_t *record);
+
+/*
+ * Does the living thread that the claim names know nothing of it, so that the word is damaged and
+ * nobody would ever give the claim up? seen: the word's value. link: whose word it is, of a thread or
+ * a process. Who claims truly is never taken for one that does not, however long it is stopped.
+ */
+bool rlock_is_false_claim(struct caller *c, const uint64_t *word, uint64_t seen, uint32_t link,
+			  bool of_process);
 
 /* Is this thread, by whom the 32-bit word (half of a semaphore's, too) said to be held when it was
  * `seen`, none that exists? */
@@ -53,6 +70,10 @@ bool rlock_is_false(const struct caller *c, const struct busy *b);
 
 /* Releases it all the same. */
 void rlock_break(struct caller *c, const struct busy *b);
+
+/* Who has claimed this dead thread's slot, index + 1, by what the claim says; 0: nobody, or the
+ * caller. */
+uint32_t rlock_claimer_link(const struct caller *c, uint32_t dead_ix);
 
 /* Phase 1 for a dead thread: repairs and releases its lock, passes on its wake. Takes no lock. */
 void rlock_recover(struct caller *c, uint32_t dead_ix, bool patient);

@@ -131,8 +131,8 @@ static int clear_thread(struct caller *c, uint32_t ix)
 
 static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 {
-	struct thread_shm *self = region_self(c), *t = region_thread(c->base, ix);
-	uint32_t before, victim;
+	struct thread_shm *t = region_thread(c->base, ix);
+	uint32_t victim;
 	int rc;
 
 	if (!t || depth > BURY_DEPTH)
@@ -151,17 +151,15 @@ static int bury_thread(struct caller *c, uint32_t ix, bool patient, int depth)
 	}
 	if (!rlock_claim_dead(c, ix, patient))
 		return BURIAL_NONE;
-	before = self->victim_link; /* an outer burial of this thread's, by recursion */
-	store_crash(&self->victim_link, ix + 1);
 	rc = clear_thread(c, ix);
-	store_crash(&self->victim_link, before);
 	if (rc != OUTCOME_DONE) {
 		rlock_unclaim(c, ix);
 		return rc == OUTCOME_BUSY ? BURIAL_BUSY : rc;
 	}
 	store_crash(&t->victim_link, 0);
+	store_crash(&t->repairs_link, 0);
 	store_crash(&t->hold, 0);
-	store_release(&t->claim, CLAIM_WORD(own_generation(&t->claim) + 1, 0, 0)); /* REG_P1/R */
+	rlock_free_dead(c, ix);
 	return BURIAL_DONE;
 }
 
@@ -173,9 +171,11 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient)
 /* ---- Burial of processes ----------------------------------------------------------------- */
 
 /* Claims a process slot, if it is the generation that was judged; a dead claimer of it is buried
- * first. */
-static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
+ * first. The slot is the thread's victim until unclaim_process(). */
+static bool claim_process(struct caller *c, uint32_t proc_ix, uint32_t gen)
 {
+	struct proc_shm *p = region_known_proc(c->base, proc_ix);
+	uint32_t *record = &region_self(c)->victim_proc_link;
 	uint64_t seen = load_acquire(&p->claim); /* REG_P1/A */
 	uint32_t claimer = CLAIM_CLAIMER(seen);
 	struct thread_shm *other = claimer ? region_thread(c->base, claimer - 1) : NULL;
@@ -187,17 +187,20 @@ static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
 	if (other && other != region_self(c) &&
 	    (CLAIM_GEN(load_acquire(&other->claim)) & 0xfffff) ==
 		    CLAIM_CLAIMER_GEN(seen)) { /* REG_P1/A */
-		if (bury_thread(c, claimer - 1, false, 0) != BURIAL_DONE)
+		if (bury_thread(c, claimer - 1, false, 0) != BURIAL_DONE &&
+		    !rlock_is_false_claim(c, &p->claim, seen, proc_ix + 1, true))
 			return false;
 	}
 	mine = CLAIM_WORD(CLAIM_GEN(seen), own_generation(&region_self(c)->claim) & 0xfffff,
 			  c->thread_ix + 1);
-	if (!cas(&p->claim, &seen, mine)) /* REG_P1/A */
-		return false;
+	rlock_claim_begins(record, proc_ix + 1);
 	/* A former claimer may have freed it in the meantime: then it is nobody's, or another's as
 	 * soon as that one publishes a claim of its own. */
-	return load_acquire(&p->state) == PROC_LIVE &&
-	       load_acquire(&p->claim) == mine; /* REG_P2/A */
+	if (cas(&p->claim, &seen, mine) && load_acquire(&p->state) == PROC_LIVE && /* REG_P1/AR */
+	    load_acquire(&p->claim) == mine)                                       /* REG_P2/A */
+		return true;
+	rlock_claim_ends(c, record);
+	return false;
 }
 
 /*
@@ -205,7 +208,7 @@ static bool claim_process(struct caller *c, struct proc_shm *p, uint32_t gen)
  * may be written by the next one who publishes. Either way there are who wait for it, at the state:
  * who has learnt of the death, and the next image, which takes the slot over unclaimed.
  */
-static void unclaim_process(struct proc_shm *p, bool free_slot)
+static void let_process_go(struct proc_shm *p, bool free_slot)
 {
 	if (free_slot) {
 		store_relaxed(&p->flags, 0);         /* the state says whether they count */
@@ -215,6 +218,12 @@ static void unclaim_process(struct proc_shm *p, bool free_slot)
 			      CLAIM_WORD(own_generation(&p->claim), 0, 0)); /* REG_P1/R */
 	}
 	futex_wake(&p->state, INT_MAX);
+}
+
+static void unclaim_process(struct caller *c, uint32_t proc_ix, bool free_slot)
+{
+	let_process_go(region_known_proc(c->base, proc_ix), free_slot);
+	rlock_claim_ends(c, &region_self(c)->victim_proc_link);
 }
 
 /*
@@ -288,17 +297,14 @@ static void give_groups_back(struct caller *c, uint32_t proc_ix)
 /* exec: the process lives on, its attaches have gone. Its undo records stay. */
 static int detach_image(struct caller *c, uint32_t proc_ix, uint32_t gen, int64_t now)
 {
-	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	int rc;
 
 	if (!load_acquire(&p->attach_ref) || !c->ops->is_image_gone || /* SHM_A1/A */
-	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, p, gen))
+	    !c->ops->is_image_gone(c, proc_ix) || !claim_process(c, proc_ix, gen))
 		return OUTCOME_DONE;
-	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = shm_exit_process(c, proc_ix, p->pid, now);
-	store_crash(&self->victim_proc_link, 0);
-	unclaim_process(p, false);
+	unclaim_process(c, proc_ix, false);
 	return rc;
 }
 
@@ -315,7 +321,6 @@ int repair_bury_reserved(struct caller *c, uint32_t proc_ix)
 
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 {
-	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_proc(c->base, proc_ix);
 	uint32_t gen;
 	int busy = 0, rc;
@@ -333,20 +338,15 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 		return OUTCOME_DONE;
 	if (!gone)
 		return detach_image(c, proc_ix, gen, now);
-	if (!claim_process(c, p, gen))
+	if (!claim_process(c, proc_ix, gen))
 		return OUTCOME_DONE;
-	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = sem_undo_exit(c, proc_ix, now, true);
 	if (rc == OUTCOME_DONE)
 		rc = shm_exit_process(c, proc_ix, p->pid, now);
-	store_crash(&self->victim_proc_link, 0);
-	if (rc != OUTCOME_DONE) {
-		unclaim_process(p, false);
-		return rc;
-	}
-	give_groups_back(c, proc_ix);
-	unclaim_process(p, true);
-	return OUTCOME_DONE;
+	if (rc == OUTCOME_DONE)
+		give_groups_back(c, proc_ix);
+	unclaim_process(c, proc_ix, rc == OUTCOME_DONE);
+	return rc;
 }
 
 int repair_exit_process(struct caller *c, int64_t now)
@@ -356,7 +356,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 	bool alone;
 	int rc;
 
-	if (!p || !claim_process(c, p, own_generation(&p->claim)))
+	if (!p || !claim_process(c, c->proc_ix, own_generation(&p->claim)))
 		return OUTCOME_DONE;
 	alone = true;
 	for (uint32_t g = 0; g < region_group_count(c->base); g++)
@@ -371,23 +371,23 @@ int repair_exit_process(struct caller *c, int64_t now)
 	/* As long as others run they may be inside what SEM_UNDO would give back, or give it back
 	 * themselves: a token would be there twice. Linux ends them first, and so does burial. */
 	if (!alone) {
-		unclaim_process(p, false);
+		unclaim_process(c, c->proc_ix, false);
 		return OUTCOME_DONE;
 	}
-	store_crash(&self->victim_proc_link, c->proc_ix + 1);
 	rc = sem_undo_exit(c, c->proc_ix, now, true);
 	if (rc == OUTCOME_DONE)
 		rc = shm_exit_process(c, c->proc_ix, c->pid, now);
-	store_crash(&self->victim_proc_link, 0);
 	for (int n = 0; n < NAME_COUNT && rc == OUTCOME_DONE; n++)
 		rc = arena_give_of(c, c->thread_ix, (enum name)n);
 	if (rc == OUTCOME_DONE)
 		rc = arena_settle(c);
 	if (rc != OUTCOME_DONE) {
-		unclaim_process(p, false);
+		unclaim_process(c, c->proc_ix, false);
 		return rc;
 	}
 	rlock_settle(c);
+	/* From here on the thread's slot is not ours, what it says of the claim stays, and says
+	 * nothing: the claim names a former user of the slot. */
 	store_release(&self->claim,
 		      CLAIM_WORD(own_generation(&self->claim) + 1, 0, 0)); /* REG_P1/R */
 	for (uint32_t g = 0; g < region_group_count(c->base); g++)
@@ -397,7 +397,7 @@ int repair_exit_process(struct caller *c, int64_t now)
 
 			(void)cas(region_group_owner(c->base, g), &owner, 0); /* REG_P2/R */
 		}
-	unclaim_process(p, true);
+	let_process_go(p, true);
 	return OUTCOME_DONE;
 }
 

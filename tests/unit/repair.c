@@ -113,6 +113,30 @@ static void test_one_burier_at_a_time(void **state)
 	EXPECT(!in_use(d));
 }
 
+static void claim_process_for(struct actor *dead, struct actor *claimer)
+{
+	uint64_t *claim = &actor_proc(dead)->claim;
+
+	*claim = CLAIM_WORD(CLAIM_GEN(*claim), CLAIM_GEN(actor_slot(claimer)->claim) & 0xfffff,
+			    claimer->c.thread_ix + 1);
+}
+
+/* A process's claim that names a thread which lives: it stands while that thread says so. */
+static void test_claim_of_a_process(void **state)
+{
+	struct actor *g = engine_join(*state), *h = engine_join(*state), *d = engine_join(*state);
+
+	engine_kill(d);
+	claim_process_for(d, h);
+	actor_slot(h)->victim_proc_link = d->c.proc_ix + 1;
+	engine_bury(g, d);
+	EXPECT_INT(actor_proc(d)->state, PROC_LIVE);
+	actor_slot(h)->victim_proc_link = 0;
+	engine_bury(g, d);
+	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
+	EXPECT_INT(actor_slot(g)->victim_proc_link, 0);
+}
+
 /* A burier dies with the victim's block in the victim's name. */
 static void test_victim_of_a_dead_burier(void **state)
 {
@@ -121,7 +145,6 @@ static void test_victim_of_a_dead_burier(void **state)
 	EXPECT_INT(arena_take(&d->c, ARENA_GENERAL, NAME_FLY, 100), OUTCOME_DONE);
 	engine_kill(d);
 	EXPECT(rlock_claim_dead(&h->c, d->c.thread_ix, false));
-	actor_slot(h)->victim_link = d->c.thread_ix + 1;
 	engine_kill(h);
 	engine_bury(g, h);
 	EXPECT(!in_use(h) && !in_use(d));
@@ -396,6 +419,7 @@ int main(void)
 		TEST(test_granted_and_killed),
 		TEST(test_busy_is_tried_again),
 		TEST(test_one_burier_at_a_time),
+		TEST(test_claim_of_a_process),
 		TEST(test_victim_of_a_dead_burier),
 		TEST(test_chain_of_victims),
 		TEST(test_purge_is_finished),

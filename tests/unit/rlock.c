@@ -261,12 +261,145 @@ static void test_claim_of_a_live_claimer_stands(void **state)
 	struct actor *d = engine_join(*state), *b = engine_join(*state), *a = engine_join(*state);
 
 	engine_kill_thread(d);
-	claim_for(d, b);
+	EXPECT(rlock_claim_dead(&b->c, d->c.thread_ix, true));
 	EXPECT(!rlock_claim_dead(&a->c, d->c.thread_ix, true));
 	EXPECT(rlock_claim_dead(&b->c, d->c.thread_ix, true)); /* its own, again */
 	rlock_unclaim(&b->c, d->c.thread_ix);
 	EXPECT(rlock_claim_dead(&a->c, d->c.thread_ix, true));
 	rlock_unclaim(&a->c, d->c.thread_ix);
+	EXPECT_INT(actor_slot(a)->victim_link, 0);
+	EXPECT_INT(actor_slot(b)->victim_link, 0);
+}
+
+static struct {
+	struct actor *other, *dead;
+	int noted;
+} doubt;
+
+static void note_damage(struct caller *c)
+{
+	(void)c;
+	doubt.noted++;
+}
+
+static bool is_doubts_dead(struct caller *c, uint32_t thread_ix, bool patient)
+{
+	(void)c, (void)patient;
+	return thread_ix == doubt.dead->c.thread_ix;
+}
+
+static const struct caller_ops *doubting(struct actor *a, struct caller_ops *ops)
+{
+	const struct caller_ops *usual = a->c.ops;
+
+	*ops = *usual;
+	ops->is_dead = is_doubts_dead;
+	ops->note_damage = note_damage;
+	a->c.ops = ops;
+	return usual;
+}
+
+/* A claim that names a thread which lives and does something else, or claims another. */
+static void test_false_claim_is_taken_over(void **state)
+{
+	struct engine *e = noting(state);
+	struct actor *d = engine_join(e), *b = engine_join(e), *a = engine_join(e);
+	struct caller_ops ops;
+	const struct caller_ops *usual = doubting(a, &ops);
+
+	doubt.dead = d;
+	doubt.noted = 0;
+	seize(d, spare_lock());
+	engine_kill_thread(d);
+	claim_for(d, b); /* damage */
+	actor_slot(b)->victim_link = a->c.thread_ix + 1;
+	EXPECT_INT(rlock_acquire(&a->c, spare_lock()), OUTCOME_DONE);
+	EXPECT_INT(repaired.dead_ix, d->c.thread_ix);
+	EXPECT_INT(repaired.lock_off, spare_lock());
+	EXPECT_INT(doubt.noted, 1);
+	EXPECT_INT(CLAIM_CLAIMER(actor_slot(d)->claim), 0);
+	EXPECT_INT(actor_slot(a)->repairs_link, 0);
+	let_loose(a, spare_lock());
+	actor_slot(b)->victim_link = 0;
+	a->c.ops = usual;
+}
+
+static bool is_dead_for_the_patient(struct caller *c, uint32_t thread_ix, bool patient)
+{
+	return is_doubts_dead(c, thread_ix, patient) ||
+	       (patient && thread_ix == doubt.other->c.thread_ix);
+}
+
+/* What a claimer said goes with its burial. Who has just found it alive does not call that damage. */
+static void test_claimer_dies_while_it_is_doubted(void **state)
+{
+	struct engine *e = noting(state);
+	struct actor *d = engine_join(e), *b = engine_join(e), *a = engine_join(e);
+	struct caller_ops ops;
+	const struct caller_ops *usual = doubting(a, &ops);
+
+	doubt.dead = d;
+	doubt.other = b;
+	doubt.noted = 0;
+	ops.is_dead = is_dead_for_the_patient;
+	engine_kill_thread(d);
+	claim_for(d, b);
+	EXPECT(!rlock_claim_dead(&a->c, d->c.thread_ix, false));
+	EXPECT_INT(doubt.noted, 0);
+	EXPECT(rlock_claim_dead(&a->c, d->c.thread_ix, true));
+	EXPECT_INT(doubt.noted, 0);
+	rlock_unclaim(&a->c, d->c.thread_ix);
+	a->c.ops = usual;
+}
+
+/* Of each kind of claim, stopped in the middle, the owner is waited for. */
+static void test_true_claims_are_never_doubted(void **state)
+{
+	struct engine *e = noting(state);
+	struct actor *d = engine_join(e), *b = engine_join(e), *a = engine_join(e);
+	struct caller_ops ops;
+	const struct caller_ops *usual = doubting(a, &ops);
+
+	doubt.dead = d;
+	doubt.noted = 0;
+	seize(d, spare_lock());
+	engine_kill_thread(d);
+	claim_for(d, b);
+	actor_slot(b)->repairs_link = d->c.thread_ix + 1;
+	EXPECT_INT(rlock_acquire(&a->c, spare_lock()), OUTCOME_BUSY);
+	actor_slot(b)->repairs_link = 0;
+	actor_slot(b)->victim_link = d->c.thread_ix + 1;
+	EXPECT_INT(rlock_acquire(&a->c, spare_lock()), OUTCOME_BUSY);
+	EXPECT_INT(repaired.count, 0);
+	EXPECT_INT(doubt.noted, 0);
+	actor_slot(b)->victim_link = 0;
+	EXPECT_INT(rlock_acquire(&a->c, spare_lock()), OUTCOME_DONE);
+	let_loose(a, spare_lock());
+	a->c.ops = usual;
+}
+
+static void note_claim(struct caller *c, uint32_t dead_ix, uint64_t lock_off)
+{
+	note_repair(c, dead_ix, lock_off);
+	/* Whoever is at it says so: nobody takes it for damage meanwhile. */
+	EXPECT_INT(region_self(c)->repairs_link, dead_ix + 1);
+	EXPECT_INT(rlock_acquire(&doubt.other->c, spare_lock()), OUTCOME_BUSY);
+	EXPECT_INT(repaired.count, 1);
+}
+
+static void test_who_repairs_says_so(void **state)
+{
+	struct engine *e = noting(state);
+	struct actor *d = engine_join(e), *a = engine_join(e);
+
+	doubt.other = engine_join(e);
+	e->on_repair = note_claim;
+	seize(d, spare_lock());
+	engine_kill_thread(d);
+	EXPECT_INT(rlock_acquire(&a->c, spare_lock()), OUTCOME_DONE);
+	EXPECT_INT(repaired.count, 1);
+	let_loose(a, spare_lock());
+	EXPECT_INT(actor_slot(a)->claims_over, 1);
 }
 
 static void test_dead_claimer_is_recovered_first(void **state)
@@ -289,6 +422,8 @@ static void test_claim_of_a_former_user_of_the_slot_is_void(void **state)
 {
 	struct engine *e = *state;
 	struct actor *d = engine_join(e), *b = engine_join(e), *a = engine_join(e);
+	struct caller_ops ops;
+	const struct caller_ops *usual;
 	struct actor *b2;
 
 	engine_kill_thread(d);
@@ -297,8 +432,13 @@ static void test_claim_of_a_former_user_of_the_slot_is_void(void **state)
 	engine_bury(a, b);
 	b2 = engine_join(e);
 	EXPECT_INT(b2->c.thread_ix, b->c.thread_ix);
+	usual = doubting(a, &ops);
+	doubt.dead = d;
+	doubt.noted = 0;
 	EXPECT(rlock_claim_dead(&a->c, d->c.thread_ix, false));
+	EXPECT_INT(doubt.noted, 0); /* it is no damage */
 	rlock_unclaim(&a->c, d->c.thread_ix);
+	a->c.ops = usual;
 }
 
 static void test_free_slot_is_nobodys_to_claim(void **state)
@@ -409,6 +549,10 @@ int main(void)
 		TEST(test_debt_paid_by_recovery),
 		TEST(test_debt_survives_busy),
 		TEST(test_claim_of_a_live_claimer_stands),
+		TEST(test_false_claim_is_taken_over),
+		TEST(test_claimer_dies_while_it_is_doubted),
+		TEST(test_true_claims_are_never_doubted),
+		TEST(test_who_repairs_says_so),
 		TEST(test_dead_claimer_is_recovered_first),
 		TEST(test_claim_of_a_former_user_of_the_slot_is_void),
 		TEST(test_free_slot_is_nobodys_to_claim),
