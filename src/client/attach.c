@@ -11,17 +11,8 @@
  * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or
  * put something else in its place, or have moved it. Mostly it has not, which one system call tells.
  *
- *   ATTACH_P1  attaches of the process
- *    word      attach_lock (private), futex mutex: 0 free, else the owner's thread id, and W when
- *              somebody may sleep on it
- *    states    0 > owner > 0; W may be added while owned
- *    writers   any thread, in a section; with all signals blocked around fork
- *    order     R of unlock pairs with A of lock; publishes the process's records
- *    stale-ok  W with nobody asleep
- *    death     private memory: dies with the process. A forked child starts with it free. A
- *              killed vfork child's is given back by its parent
- *    progress  blocks for the time of an attach; nobody waits for a busy segment with it held
- *    tests     conform/shm-life
+ * A process begins and ends its attaches one at a time (MUTEX_ATTACHES); nobody waits for a busy
+ * segment with the lock held.
  */
 #include "client/attach.h"
 
@@ -31,13 +22,12 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "base/futex.h"
 #include "base/sys.h"
 #include "client/attach_file.h"
 #include "client/attach_maps.h"
 #include "client/attach_used.h"
 #include "client/call.h"
-#include "client/session.h"
+#include "client/mutex.h"
 #include "client/spare.h"
 #include "client/wait.h"
 #include "core/ids.h"
@@ -46,46 +36,6 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
-
-#define LOCK_W 0x80000000u
-
-static uint32_t attach_lock;
-
-/* False: the thread has it already, interrupted by a handler that the library could not defer. */
-static bool lock_attaches(uint32_t tid)
-{
-	uint32_t seen = 0, mine = tid;
-
-	for (;;) {
-		if (cas(&attach_lock, &seen, mine)) /* ATTACH_P1/A */
-			return true;
-		if (seen == 0)
-			continue;
-		if ((seen & ~LOCK_W) == tid)
-			return false;
-		if ((seen & LOCK_W) || cas(&attach_lock, &seen, seen | LOCK_W)) /* ATTACH_P1/A */
-			futex_wait(&attach_lock, seen | LOCK_W, NULL);
-		mine = tid | LOCK_W; /* others may sleep, too */
-		seen = 0;
-	}
-}
-
-static void unlock_attaches(void)
-{
-	if (exchange(&attach_lock, 0) & LOCK_W) /* ATTACH_P1/R */
-		futex_wake(&attach_lock, 1);
-}
-
-void attach_vfork_ended(uint32_t child)
-{
-	if ((load_acquire(&attach_lock) & ~LOCK_W) == child) /* ATTACH_P1/A */
-		unlock_attaches();
-}
-
-static uint32_t tid_of(const struct caller *c)
-{
-	return region_self(c)->tid;
-}
 
 /* The segment whose file a mapping is of. */
 static struct segment_shm *segment_of(const unsigned char *base, const struct attach_vma *v)
@@ -275,7 +225,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 
 	do {
 		call_enter(tb);
-		if (!lock_attaches(tid_of(c))) {
+		if (!mutex_lock(MUTEX_ATTACHES)) {
 			(void)call_again(tb, OUTCOME_DONE);
 			return -EINTR;
 		}
@@ -293,7 +243,7 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq)
 				forget_replaced(c, &a, rq->address);
 			}
 		}
-		unlock_attaches();
+		mutex_unlock(MUTEX_ATTACHES);
 	} while (call_again(tb, rc));
 	if (failed)
 		attach_try_destroy(tb, rq->id, false);
@@ -309,7 +259,7 @@ int attach_make(struct thread_block *tb, int32_t id)
 
 	do {
 		call_enter(tb);
-		if (!lock_attaches(tid_of(c))) {
+		if (!mutex_lock(MUTEX_ATTACHES)) {
 			(void)call_again(tb, OUTCOME_DONE);
 			return -EINTR;
 		}
@@ -321,7 +271,7 @@ int attach_make(struct thread_block *tb, int32_t id)
 			shm_attach_failed(c, &a);
 			removed = a.segment->object.mode & SEGMENT_DEST;
 		}
-		unlock_attaches();
+		mutex_unlock(MUTEX_ATTACHES);
 	} while (call_again(tb, rc));
 	if (removed) /* meanwhile: its remover has found it being attached */
 		attach_try_destroy(tb, id, false);
@@ -454,7 +404,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	if (address % PAGE_BYTES)
 		return -EINVAL;
 	call_enter(tb);
-	if (!lock_attaches(tid_of(c))) {
+	if (!mutex_lock(MUTEX_ATTACHES)) {
 		(void)call_again(tb, OUTCOME_DONE);
 		return -EINTR;
 	}
@@ -473,7 +423,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 			shm_left(c, r);
 	}
 	/* With nothing found its record stays: it may have been moved. */
-	unlock_attaches();
+	mutex_unlock(MUTEX_ATTACHES);
 	(void)call_again(tb, OUTCOME_DONE);
 	if (doomed >= 0)
 		attach_try_destroy(tb, doomed, true);
@@ -481,12 +431,6 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 }
 
 /* ---- fork and exec ----------------------------------------------------------------------- */
-
-void attach_fork_begin(void)
-{
-	/* forked out of an attach, by a raw handler: the child has what there is */
-	(void)lock_attaches((uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
-}
 
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
 {
@@ -497,16 +441,6 @@ void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
 	if (tb->caller.owed)
 		rlock_settle(&tb->caller);
 	section_leave(tb);
-}
-
-void attach_fork_parent(void)
-{
-	unlock_attaches();
-}
-
-void attach_fork_child(void)
-{
-	store_release(&attach_lock, 0); /* ATTACH_P1/R: the child has one thread */
 }
 
 void attach_begin_anew(struct thread_block *tb)

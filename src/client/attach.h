@@ -34,15 +34,8 @@ int attach_make(struct thread_block *tb, int32_t id);
 /* 0 or -EINVAL: nothing that starts there, as shmdt(2) counts starts. */
 int attach_detach(struct thread_block *tb, uint64_t address);
 
-/* Around fork, with the session's lock held: nobody is in the middle of an attach, and the child's
- * slot gets the records. */
-void attach_fork_begin(void);
+/* About to fork, with both locks of the process held: the child's slot gets the records. */
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix);
-void attach_fork_parent(void);
-void attach_fork_child(void);
-
-/* A vfork child runs in this memory no more: what it had locked is given back. */
-void attach_vfork_ended(uint32_t child);
 
 /* A new image has taken over its process's slot: the attaches of the old one have gone. In the
  * first thread, before its first call. */

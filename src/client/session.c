@@ -8,6 +8,17 @@
  * No descriptor stays open. A forked child keeps the mapping of the region, finds its thread block
  * wiped, and registers at its first call; its token is made by the parent before the fork, for
  * the child may be unable to open the file afterwards (chroot, setuid).
+ *
+ *   SESSION_P1  state of the process
+ *    word      session.attached (private)
+ *    states    false <> true
+ *    writers   who has the session's lock (MUTEX_P1)
+ *    order     R, stored last, pairs with A of session_is_attached(), for who has not the lock
+ *    stale-ok  true for a region that was left: it stays mapped
+ *    death     private memory: dies with the process. A vfork child killed before the store leaves
+ *              a parent that attaches anew
+ *    progress  wait-free
+ *    tests     preload/process, conform/sem_undo, fuzz/vfork-killed
  */
 #include "client/session_priv.h"
 
@@ -60,6 +71,13 @@ pid_t session_pid(void)
 	return (pid_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
+uint32_t session_pidns(void)
+{
+	const struct process_record *me = vfork_depth ? vfork_record() : &session.process;
+
+	return me ? me->pidns : 0;
+}
+
 struct process_record *session_registered(void)
 {
 	struct process_record *me = vfork_depth ? vfork_record() : &session.process;
@@ -76,7 +94,7 @@ static uint32_t pid_namespace(void)
 	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0) == 0)
 		return (uint32_t)st.st_ino;
 	/* No /proc here (chroot): the parent's, unless this is the first of a new one. */
-	return session_pid() == 1 ? 0 : session.pidns;
+	return session_pid() == 1 ? 0 : session.process.pidns;
 }
 
 static void set_region_env(void)
@@ -114,7 +132,7 @@ static int note_attached(unsigned char *base, long fd)
 	set_region_env();
 	attach_dir_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
 	session.announce = true;
-	/* Last: a vfork child killed before leaves a parent that attaches anew. */
+	/* Last, see the card. */
 	store_release(&session.attached, true); /* SESSION_P1/R */
 	return 0;
 }
@@ -179,14 +197,14 @@ static int attach(unsigned flags, bool quiet)
  * A slot without a token, reserved and at once published. A sweeper that cannot see this pid (of
  * another pid namespace) may take the reserver for gone in between: then another slot.
  */
-static int register_bare(pid_t pid, uint64_t start, uint32_t *ret_ix)
+static int register_bare(const struct process_record *me, uint64_t start, uint32_t *ret_ix)
 {
 	for (int tries = 0; tries < BARE_TRIES; tries++) {
-		int rc = procs_reserve(session.base, NULL, NULL, (uint32_t)pid, ret_ix);
+		int rc = procs_reserve(session.base, NULL, NULL, (uint32_t)me->pid, ret_ix);
 
 		if (rc < 0)
 			return rc;
-		if (procs_publish(session.base, *ret_ix, (uint32_t)pid, start, session.pidns,
+		if (procs_publish(session.base, *ret_ix, (uint32_t)me->pid, start, me->pidns,
 				  session.flags | PROC_TOKENLESS))
 			return 0;
 	}
@@ -205,8 +223,8 @@ static int register_vfork_child(struct process_record **ret_me)
 	*ret_me = me;
 	if (me->registered)
 		return 0;
-	session.pidns = pid_namespace();
-	rc = register_bare(me->pid, spare_ident_start(me->pid), &me->proc_ix);
+	me->pidns = pid_namespace();
+	rc = register_bare(me, spare_ident_start(me->pid), &me->proc_ix);
 	if (rc < 0)
 		return rc;
 	me->registered = true;
@@ -236,12 +254,12 @@ static bool take_over(uint32_t ix, void **ret_token)
 }
 
 /* In the slot whose token this process has; the token goes if that is not to be. */
-static bool register_tokened(uint32_t ix, pid_t pid, uint64_t start, void **token)
+static bool register_tokened(struct process_record *me, uint32_t ix, uint64_t start)
 {
-	if (procs_publish(session.base, ix, (uint32_t)pid, start, session.pidns, session.flags))
+	if (procs_publish(session.base, ix, (uint32_t)me->pid, start, me->pidns, session.flags))
 		return true;
-	session_drop_token(*token);
-	*token = NULL;
+	session_drop_token(me->token);
+	me->token = NULL;
 	return false;
 }
 
@@ -259,8 +277,8 @@ int session_register_process(struct process_record **ret_me)
 		return 0;
 	me->registered = false;
 	me->pid = pid;
-	session.pidns = pid_namespace();
-	start = session.pidns ? spare_ident_start(pid) : 0;
+	me->pidns = pid_namespace();
+	start = me->pidns ? spare_ident_start(pid) : 0;
 	left = start ? procs_find(session.base, (uint32_t)pid, start) : -1;
 	if (left >= 0 && take_over((uint32_t)left, &me->token)) {
 		ix = (uint32_t)left;
@@ -279,8 +297,8 @@ int session_register_process(struct process_record **ret_me)
 		}
 		/* Out of reach (after setuid or chroot, in a child forked by other means): life
 		 * words and pids must do. */
-		if (!token || !register_tokened(ix, pid, start, &me->token)) {
-			int rc = register_bare(pid, start, &ix);
+		if (!token || !register_tokened(me, ix, start)) {
+			int rc = register_bare(me, start, &ix);
 
 			if (rc < 0)
 				return rc;

@@ -49,12 +49,6 @@ void session_fork_parent(void);
 void session_fork_child(void);
 
 /*
- * A child of vfork() runs in this memory no more, for it has executed a program or ended, perhaps
- * killed: what it had locked is given back. [signal]
- */
-void session_vfork_ended(pid_t child);
-
-/*
  * The process ends normally. When no other thread of it runs any more, SEM_UNDO is applied and its
  * slots are given back before the kernel lets the parent see the end; else burial does that, as for
  * who is killed. Idempotent; nothing in a vfork child or an unregistered process.

@@ -2,18 +2,20 @@
 /*
  * The session around fork.
  *
- * The lock is held over the fork: a registration half made in another thread would be cut in two
- * in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy. A
+ * The locks are held over the fork: a registration or an attach half made in another thread would
+ * be cut in two in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy. A
  * parent that dies in the middle leaves a reserved slot whose token is free, which the reaper frees.
  */
 #include "client/session_priv.h"
 
 #include "client/attach.h"
 #include "client/lost.h"
+#include "client/mutex.h"
 #include "core/region.h"
 
 static uint64_t fork_signals;
-static bool fork_locked; /* by session_fork_prepare(), not by what a handler interrupted */
+/* By session_fork_prepare(), not by what a handler interrupted: then the child has what there is. */
+static bool fork_locked, attaches_locked;
 
 void session_fork_prepare(void)
 {
@@ -31,7 +33,7 @@ void session_fork_prepare(void)
 	fork_signals = signals;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
-	attach_fork_begin();
+	attaches_locked = mutex_lock(MUTEX_ATTACHES);
 	if (!session.attached || lost_region())
 		return;
 	/* Else the child registers without a token. */
@@ -51,7 +53,8 @@ void session_fork_parent(void)
 	session_drop_token(session.child_token);
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
-	attach_fork_parent();
+	if (attaches_locked)
+		mutex_unlock(MUTEX_ATTACHES);
 	session_unlock(&signals);
 }
 
@@ -61,19 +64,19 @@ void session_fork_child(void)
 	uint64_t signals = fork_signals;
 
 	vfork_depth = 0; /* memory of its own */
-	session.process = (struct process_record){0};
+	session.process = (struct process_record){.pidns = session.process.pidns};
 	session.own_ix = session.child_ix;
 	session.own_token = session.child_token;
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
 	session_keep_from_children(session.own_token);
-	attach_fork_child();
+	mutex_forget(MUTEX_ATTACHES);
 	/* What it has attached it must be known by: its end is to be seen. */
 	if (session.own_ix != NO_SLOT &&
 	    load_acquire(
 		    &region_known_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
 		(void)session_register_process(&me);
-	store_release(&session.lock, 0); /* SESSION_P1/R: the child has one thread */
+	mutex_forget(MUTEX_SESSION);
 	if (fork_locked)
 		session_restore_signals(&signals);
 }

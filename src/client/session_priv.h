@@ -15,7 +15,6 @@
 #define NO_SLOT UINT32_MAX
 
 struct session_state {
-	uint32_t lock;
 	bool attached; /* stored last: all that belongs to it is in place */
 	bool failed;   /* the reason has been reported */
 	int error;
@@ -24,7 +23,6 @@ struct session_state {
 	unsigned char *base;
 	dev_t dev;
 	ino_t ino;
-	uint32_t pidns;
 	uint32_t flags;
 	uid_t owner;   /* of the region's file */
 	bool announce; /* session_on_attach() is due, in a process with signal handlers of its own
@@ -48,13 +46,17 @@ static inline bool session_is_attached(void)
 	return load_acquire(&session.attached); /* SESSION_P1/A */
 }
 
-/* session_lock.c: all signals but SIGBUS are blocked between the two. False: this thread has the
+/* session_lock.c, MUTEX_SESSION: all signals but SIGBUS are blocked between the two. False: this thread has the
  * lock already. */
 bool session_lock(uint64_t *signals);
 void session_unlock(const uint64_t *signals);
 void session_restore_signals(const uint64_t *old);
 
 pid_t session_pid(void);
+
+/* The pid namespace of the calling process, since it has registered; 0: unknown. A vfork child may
+ * have another than its parent. */
+uint32_t session_pidns(void);
 
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);

@@ -2,9 +2,7 @@
 /*
  * Records of vfork children. One belongs to the thread that called vfork() and to how deep it is:
  * while the child runs, nobody else runs on that stack. A child that exits gives its record back;
- * one that execs cannot, for its parent goes on at that very moment: then the next child in the
- * same place finds a record with another process's id and takes it over, with what is left to
- * unmap.
+ * for one that execs or is killed the thread does it that goes on then.
  */
 #include "client/vfork.h"
 
@@ -13,9 +11,9 @@
 #include <sys/syscall.h>
 
 #include "base/atomic.h"
-#include "base/ident.h"
 #include "base/sys.h"
 #include "client/life.h"
+#include "client/mutex.h"
 
 #define RECORDS 64
 
@@ -30,12 +28,11 @@ static void unmap_block(struct process_record *r)
 	r->block = NULL;
 }
 
-static struct process_record *find(void)
+static struct process_record *find(uint32_t depth)
 {
 	for (unsigned i = 0; i < RECORDS; i++)
 		/* relaxed: only this thread writes its own address there */
-		if (load_relaxed(&records[i].thread) == &vfork_depth &&
-		    records[i].depth == vfork_depth)
+		if (load_relaxed(&records[i].thread) == &vfork_depth && records[i].depth == depth)
 			return &records[i];
 	return NULL;
 }
@@ -47,43 +44,52 @@ static pid_t own_pid(void)
 
 struct process_record *vfork_record(void)
 {
-	struct process_record *r = find();
+	struct process_record *r = find(vfork_depth);
 
 	return r && r->pid == own_pid() ? r : NULL;
 }
 
-/* Left by a child that has execed and ended since, of a thread that may be gone too. */
-static bool is_left(const struct process_record *r)
-{
-	return !r->thread || ident_process(r->pid, 0) == IDENT_GONE;
-}
-
 struct process_record *vfork_record_made(void)
 {
-	struct process_record *r = find();
+	struct process_record *r = find(vfork_depth);
 	pid_t pid = own_pid();
 
 	if (r && r->pid == pid)
 		return r;
 	for (unsigned i = 0; !r && i < RECORDS; i++)
-		if (is_left(&records[i]))
+		if (!load_acquire(&records[i].thread)) /* private */
 			r = &records[i];
 	if (!r)
 		return NULL;
 	unmap_block(r);
 	r->registered = r->anew = false;
 	r->pid = pid;
+	r->pidns = 0;
 	r->token = NULL;
 	r->depth = vfork_depth;
 	store_relaxed(&r->thread, &vfork_depth); /* relaxed: as above */
 	return r;
 }
 
+static void free_record(struct process_record *r)
+{
+	unmap_block(r);
+	r->registered = false;
+	store_release(&r->thread, NULL); /* private: for other threads, whole */
+}
+
 void vfork_record_free(struct process_record *r)
 {
 	/* The kernel need not look for the life word: the slot has been given back. */
 	sys_call(SYS_set_robust_list, 0, sizeof(struct robust_list_head), 0, 0, 0, 0);
-	unmap_block(r);
-	r->registered = false;
-	store_relaxed(&r->thread, NULL); /* relaxed: as above */
+	free_record(r);
+}
+
+void vfork_ended(void)
+{
+	struct process_record *r = find(vfork_depth + 1);
+
+	mutex_vfork_ended();
+	if (r)
+		free_record(r);
 }

@@ -18,6 +18,7 @@ struct process_record {
 	bool registered;
 	bool anew; /* in the slot of an image that exec replaced: its attaches are to be settled */
 	pid_t pid;
+	uint32_t pidns; /* the pid namespace in which it counts; 0: unknown */
 	uint32_t proc_ix;
 	void *token; /* the mapping that holds the byte lock */
 	/* of a vfork child */
@@ -34,5 +35,9 @@ struct process_record *vfork_record_made(void);
 
 /* The child ends. With the session's lock. */
 void vfork_record_free(struct process_record *r);
+
+/* In the thread that has called vfork(): the child runs in its memory no more, for it has executed a
+ * program or ended, perhaps killed. What it had here is given back. Leaves errno alone. */
+void vfork_ended(void);
 
 #endif

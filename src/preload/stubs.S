@@ -147,8 +147,7 @@ public vfork
 	movq	%rdx, %fs:(%r10)
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
-	movl	%eax, %edi
-	call	session_vfork_ended
+	call	vfork_ended
 	popq	%rax
 	.cfi_adjust_cfa_offset -8
 	ret
@@ -190,7 +189,7 @@ first_use dlmopen
 	.hidden	entry_find
 	.hidden	stubs_resolve
 	.hidden	stub_error
-	.hidden	session_vfork_ended
+	.hidden	vfork_ended
 	.hidden	vfork_depth
 	.hidden	thread_self
 #endif

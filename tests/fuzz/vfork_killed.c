@@ -3,7 +3,8 @@
  * A vfork child that is killed in the middle of a call of the library runs in its parent's memory:
  * what it had locked there must not stay locked. A seccomp filter of the child's own kills it at its
  * first system call of a kind; for each kind that registering and attaching make, before the parent
- * has made a call and after. Then the parent uses all families.
+ * has made a call, after, and as the first process of a pid namespace: there it has another id than
+ * its parent knows. Then the parent uses all families.
  *
  * Run by vfork_killed.sh, in a namespace and with a time limit, once a case: vfork-killed CASE;
  * without one, how many.
@@ -12,6 +13,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +34,7 @@ static const int kinds[] = {SYS_openat,     SYS_fstat,  SYS_mmap,      SYS_madvi
 			    SYS_mremap,     SYS_munmap, SYS_mprotect,  SYS_get_robust_list,
 			    SYS_newfstatat, SYS_gettid, SYS_ftruncate, SYS_fcntl};
 #define KINDS ((int)(sizeof(kinds) / sizeof(kinds[0])))
+enum when { BEFORE, AFTER, IN_PID_NAMESPACE, WHENS };
 
 static int set, queue, segment;
 
@@ -111,13 +114,15 @@ static void use(void)
 	     "IPC_RMID");
 }
 
-static int try_kind(int nr, bool used_before)
+static int try_kind(int nr, enum when when)
 {
 	int status;
 	pid_t pid;
 
-	if (used_before)
+	if (when != BEFORE)
 		use();
+	if (when == IN_PID_NAMESPACE && unshare(CLONE_NEWPID) < 0)
+		return 0; /* nobody may, without privileges */
 	pid = start_victim(nr);
 	must(pid > 0, "vfork");
 	must(waitpid(pid, &status, 0) == pid, "waitpid");
@@ -125,7 +130,8 @@ static int try_kind(int nr, bool used_before)
 		return 77;
 	/* It may have come to its end without a call of this kind. */
 	must(WIFSIGNALED(status) || WEXITSTATUS(status) == 0, "the child's end");
-	printf("%d: %s\n", nr, WIFSIGNALED(status) ? "killed" : "not reached");
+	printf("%d: %s%s\n", nr, WIFSIGNALED(status) ? "killed" : "not reached",
+	       when == IN_PID_NAMESPACE ? " in its namespace" : "");
 	use();
 	return 0;
 }
@@ -135,11 +141,11 @@ int main(int argc, char **argv)
 	int n;
 
 	if (argc < 2) {
-		printf("%d\n", KINDS * 2);
+		printf("%d\n", KINDS * WHENS);
 		return 0;
 	}
 	n = atoi(argv[1]); /* NOLINT(cert-err34-c) */
-	if (n < 0 || n >= KINDS * 2)
+	if (n < 0 || n >= KINDS * WHENS)
 		return 2;
-	return try_kind(kinds[n / 2], n % 2);
+	return try_kind(kinds[n / WHENS], (enum when)(n % WHENS));
 }

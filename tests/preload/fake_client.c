@@ -20,6 +20,7 @@
 #include "client/session.h"
 #include "client/thread.h"
 #include "client/usercopy.h"
+#include "client/vfork.h"
 #include "client/view.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -135,9 +136,8 @@ bool lost_mend(uintptr_t address)
 	return false;
 }
 
-void session_vfork_ended(pid_t child)
+void vfork_ended(void)
 {
-	(void)child;
 }
 
 /* A client without views: the kernel's files stay. */
