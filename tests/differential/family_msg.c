@@ -10,14 +10,10 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/ipc.h>
-#include <sys/msg.h>
 
-#include "families.h"
+#include "family_common.h"
 #include "family_msg.h"
-#include "shared.h"
 #include "worker.h"
-#include "world.h"
 
 enum {
 	MESSAGE_BYTES_MAX = 8192, /* no message gets longer: the kernel's default of msgmax */
@@ -48,28 +44,12 @@ static const struct name_value transfer_flags[] = {
 	{NULL, 0},
 };
 
-static const struct name_value pointers[] = {
-	{"good", POINTER_GOOD},
-	{"null", POINTER_NULL},
-	{"bad", POINTER_BAD},
-	{"edge", POINTER_EDGE},
-	{NULL, 0},
-};
-
 static const struct name_value commands[] = {
 	{"IPC_STAT", IPC_STAT},         {"IPC_SET", IPC_SET},
 	{"IPC_RMID", IPC_RMID},         {"MSG_STAT", MSG_STAT},
 	{"MSG_STAT_ANY", MSG_STAT_ANY}, {"IPC_INFO", IPC_INFO},
 	{"MSG_INFO", MSG_INFO},         {NULL, 0},
 };
-
-static bool put_result(struct outcome *outcome, struct text *text, long ret)
-{
-	outcome->err = ret < 0 ? errno : 0;
-	outcome->ret = ret;
-	text_result(text, ret, outcome->err);
-	return ret >= 0;
-}
 
 /* How many other workers are in a call of this kind on this queue. */
 static unsigned others_in(const struct hands *hands, unsigned op_ix, int id)
@@ -161,9 +141,7 @@ static void call_msgrcv(struct hands *hands, const struct step *step, struct out
 
 static void put_ds(const struct shared *shared, struct text *text, const struct msqid_ds *ds)
 {
-	text_printf(text, " key=%d mode=%o owner=%u:%u creator=%u:%u seq=%u", ds->msg_perm.__key,
-		    ds->msg_perm.mode, ds->msg_perm.uid, ds->msg_perm.gid, ds->msg_perm.cuid,
-		    ds->msg_perm.cgid, ds->msg_perm.__seq);
+	put_perm(text, &ds->msg_perm);
 	text_puts(text, " stime=");
 	shared_put_time(shared, text, ds->msg_stime);
 	text_puts(text, " rtime=");
@@ -187,7 +165,6 @@ static void put_info(struct text *text, const struct msginfo *info)
 static void call_msgctl(struct hands *hands, const struct step *step, struct outcome *outcome)
 {
 	struct text text = TEXT_ON(outcome->text);
-	const struct person *person = &persons[step->arg[4] & (PERSON_COUNT - 1)];
 	int id = shared_id(hands->shared, FAMILY_MSG, step->arg[0]);
 	int command = (int)step->arg[1];
 	struct msqid_ds ds;
@@ -199,14 +176,11 @@ static void call_msgctl(struct hands *hands, const struct step *step, struct out
 		return;
 	}
 	memset(&ds, 0, sizeof(ds));
-	ds.msg_perm.mode = (unsigned short)step->arg[3];
-	ds.msg_perm.uid = person->uid;
-	ds.msg_perm.gid = person->gid;
+	fill_perm(&ds.msg_perm, step->arg[3], step->arg[4]);
 	ds.msg_qbytes = (msglen_t)step->arg[5];
 	place = hands_place(hands, step->arg[2], command == IPC_SET ? &ds : NULL, sizeof(ds));
-	/* These take an index. */
-	if ((command == MSG_STAT || command == MSG_STAT_ANY) && id >= 0)
-		id &= 0x7fff;
+	if (command == MSG_STAT || command == MSG_STAT_ANY)
+		id = index_of(id);
 	ret = msgctl(id, command, place);
 	if (!put_result(outcome, &text, ret) || step->arg[2] != POINTER_GOOD)
 		return;
@@ -229,7 +203,7 @@ static const struct op msg_ops[MSG_OP_COUNT] = {
 				    {"type", PARAM_INT, 1, 1, NULL},
 				    {"size", PARAM_INT, 2, 0, NULL},
 				    {"flags", PARAM_FLAGS, 3, 0, transfer_flags},
-				    {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointers},
+				    {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointer_names},
 				    {"tag", PARAM_INT, 5, 0, NULL}}},
 	[MSG_OP_RECEIVE] = {.name = "msgrcv",
 			    .traits = OP_MAY_SLEEP,
@@ -238,12 +212,12 @@ static const struct op msg_ops[MSG_OP_COUNT] = {
 				       {"size", PARAM_INT, 1, 64, NULL},
 				       {"type", PARAM_INT, 2, 0, NULL},
 				       {"flags", PARAM_FLAGS, 3, 0, transfer_flags},
-				       {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointers}}},
+				       {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointer_names}}},
 	[MSG_OP_CTL] = {.name = "msgctl",
 			.call = call_msgctl,
 			.params = {{"id", PARAM_ID, 0, 0, NULL},
 				   {"cmd", PARAM_CHOICE, 1, IPC_STAT, commands},
-				   {"pointer", PARAM_CHOICE, 2, POINTER_GOOD, pointers},
+				   {"pointer", PARAM_CHOICE, 2, POINTER_GOOD, pointer_names},
 				   {"mode", PARAM_OCTAL, 3, 0600, NULL},
 				   {"person", PARAM_INT, 4, 0, NULL},
 				   {"qbytes", PARAM_INT, 5, 16384, NULL}}},
@@ -265,42 +239,33 @@ static void dump_messages(struct text *text, int id, unsigned long count)
 	}
 }
 
+static int look(int ix, union object_ds *ds, struct object_hint *hint)
+{
+	int id = msgctl(ix, MSG_STAT_ANY, &ds->msg);
+
+	hint->size = (int16_t)ds->msg.msg_qnum;
+	hint->value[0] = (int32_t)ds->msg.__msg_cbytes;
+	hint->value[1] = (int32_t)ds->msg.msg_qbytes;
+	return id;
+}
+
+static void put_queue(const struct shared *shared, struct text *text, int id,
+		      const union object_ds *ds, struct object_hint *hint)
+{
+	(void)hint;
+	put_ds(shared, text, &ds->msg);
+	dump_messages(text, id, ds->msg.msg_qnum);
+}
+
 static void dump(const struct shared *shared, struct text *text, struct object_hint *hints)
 {
+	static const struct looker looker = {FAMILY_MSG, look, put_queue};
 	struct msginfo info;
-	struct msqid_ds ds;
-	int highest, live = 0;
+	int highest;
 
 	memset(&info, 0, sizeof(info));
-	memset(&ds, 0, sizeof(ds));
 	highest = msgctl(0, MSG_INFO, (void *)&info);
-	for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
-		hints[slot].id = shared->slot_id[FAMILY_MSG][slot];
-	for (int ix = 0; ix <= highest && live < info.msgpool; ix++) {
-		int id = msgctl(ix, MSG_STAT_ANY, &ds);
-
-		if (id < 0) {
-			if (errno != EINVAL)
-				text_printf(text, "msg index %d: errno %d\n", ix, errno);
-			continue;
-		}
-		live++;
-		for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
-			if (hints[slot].id != id)
-				continue;
-			hints[slot].live = 1;
-			hints[slot].size = (int16_t)ds.msg_qnum;
-			hints[slot].value[0] = (int32_t)ds.__msg_cbytes;
-			hints[slot].value[1] = (int32_t)ds.msg_qbytes;
-			text_printf(text, "s%u ", slot);
-		}
-		text_puts(text, "msg ");
-		text_putd(text, id);
-		put_ds(shared, text, &ds);
-		dump_messages(text, id, ds.msg_qnum);
-		text_puts(text, "\n");
-	}
-	hints[0].shared_live_count = (uint8_t)live;
+	dump_objects(&looker, shared, text, hints, highest, info.msgpool);
 	text_printf(text, "msg highest %d queues %d messages %d bytes %d\n", highest, info.msgpool,
 		    info.msgmap, info.msgtql);
 }

@@ -4,28 +4,19 @@
  * both senders and receivers have to wait.
  */
 #include <limits.h>
-#include <string.h>
-#include <sys/ipc.h>
-#include <sys/msg.h>
 
-#include "families.h"
+#include "family_common.h"
 #include "family_msg.h"
-#include "world.h"
 
 enum {
-	STYLE_SEND,   /* weight against receiving 50 */
-	STYLE_NOWAIT, /* percent of calls */
-	STYLE_TYPED,  /* percent of receives for certain types */
-	STYLE_COPY,   /* percent of receives */
-	STYLE_SHORT,  /* percent of receives with a small buffer */
-	STYLE_ANSWER, /* percent of steps that fit a sleeper */
-	STYLE_CTL,    /* percent of steps that are msgctl */
-	STYLE_BAD,    /* percent of calls with something wrong */
-	STYLE_LONG,   /* percent of messages near the limit */
-	STYLE_NARROW, /* percent of IPC_SETs that leave little room */
-	STYLE_QUEUES, /* how many queues there shall be */
-	STYLE_CHILD,  /* percent of calls made by a child */
-	STYLE_REMOVE, /* weight of IPC_RMID */
+	STYLE_SEND = STYLE_OWN, /* weight against receiving 50 */
+	STYLE_NOWAIT,           /* percent of calls */
+	STYLE_TYPED,            /* percent of receives for certain types */
+	STYLE_COPY,             /* percent of receives */
+	STYLE_SHORT,            /* percent of receives with a small buffer */
+	STYLE_ANSWER,           /* percent of steps that fit a sleeper */
+	STYLE_LONG,             /* percent of messages near the limit */
+	STYLE_NARROW,           /* percent of IPC_SETs that leave little room */
 };
 
 void msg_choose_style(struct world *world)
@@ -47,14 +38,14 @@ void msg_choose_style(struct world *world)
 	style[STYLE_BAD] = world_draw(world, bad, 3);
 	style[STYLE_LONG] = world_draw(world, lengthy, 3);
 	style[STYLE_NARROW] = world_draw(world, narrow, 3);
-	style[STYLE_QUEUES] = world_draw(world, queues, 4);
+	style[STYLE_OBJECTS] = world_draw(world, queues, 4);
 	style[STYLE_CHILD] = world_draw(world, child, 3);
 	style[STYLE_REMOVE] = world_draw(world, removals, 3);
 }
 
 static bool chance(struct world *world, unsigned style_ix)
 {
-	return random_percent(&world->random, world->style[FAMILY_MSG][style_ix]);
+	return family_chance(world, FAMILY_MSG, style_ix);
 }
 
 static bool is_bad(struct world *world)
@@ -62,43 +53,14 @@ static bool is_bad(struct world *world)
 	return chance(world, STYLE_BAD);
 }
 
-static int64_t choose_slot(struct world *world)
-{
-	const struct object_hint *hints = world->hints[FAMILY_MSG];
-	unsigned slot = random_below(&world->random, SLOTS_MAX);
-
-	if (is_bad(world))
-		return random_percent(&world->random, 30)   ? ID_NEGATIVE
-		       : random_percent(&world->random, 50) ? ID_NEVER
-							    : (int64_t)slot;
-	for (unsigned tries = 0; tries < SLOTS_MAX && !hints[slot].live; tries++)
-		slot = (slot + 1) % SLOTS_MAX;
-	return slot;
-}
-
-static int64_t choose_mode(struct world *world)
-{
-	static const unsigned modes[] = {0600, 0600, 0666, 0666, 0660, 0644, 0640, 0200, 0400, 0};
-
-	/* With root alone no mode keeps anybody out. */
-	return world_draw(world, modes, 10);
-}
-
 static void generate_get(struct world *world, struct step *step)
 {
-	struct random *random = &world->random;
-	const struct object_hint *hints = world->hints[FAMILY_MSG];
-	unsigned slot = random_below(random, SLOTS_MAX);
-	bool full = hints[0].shared_live_count >= world->style[FAMILY_MSG][STYLE_QUEUES];
+	unsigned slot = choose_free_slot(world, FAMILY_MSG);
+	bool full = family_is_full(world, FAMILY_MSG);
 
-	for (unsigned tries = 0; tries < SLOTS_MAX && hints[slot].live; tries++)
-		slot = (slot + 1) % SLOTS_MAX;
 	step->op_ix = MSG_OP_GET;
-	step->arg[0] =
-		random_percent(random, full ? 0 : 25) ? IPC_PRIVATE : 1 + random_below(random, 3);
-	step->arg[1] = choose_mode(world) |
-		       (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
-		       (random_percent(random, 15) ? IPC_EXCL : 0);
+	step->arg[0] = choose_key(world, full);
+	step->arg[1] = choose_mode(world, false) | choose_create_flags(world, full);
 	step->arg[2] = slot;
 }
 
@@ -118,7 +80,7 @@ static void generate_send(struct world *world, struct step *step)
 	struct random *random = &world->random;
 
 	step->op_ix = MSG_OP_SEND;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_MSG);
 	step->arg[1] = 1 + random_below(random, 4);
 	step->arg[2] = choose_size(world);
 	step->arg[3] = chance(world, STYLE_NOWAIT) ? IPC_NOWAIT : 0;
@@ -154,7 +116,7 @@ static void generate_receive(struct world *world, struct step *step)
 	struct random *random = &world->random;
 
 	step->op_ix = MSG_OP_RECEIVE;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_MSG);
 	step->arg[1] = chance(world, STYLE_SHORT) ? random_below(random, 6) : 8192;
 	step->arg[2] = choose_received_type(world);
 	step->arg[3] = (chance(world, STYLE_NOWAIT) ? IPC_NOWAIT : 0) |
@@ -216,10 +178,10 @@ static void generate_ctl(struct world *world, struct step *step)
 	if (is_bad(world))
 		weights[7] = weights[8] = 5;
 	step->op_ix = MSG_OP_CTL;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_MSG);
 	step->arg[1] = commands[random_weighted(random, weights, 9)];
-	step->arg[3] = choose_mode(world);
-	step->arg[4] = world->with_users ? random_below(random, PERSON_COUNT) : 0;
+	step->arg[3] = choose_mode(world, false);
+	step->arg[4] = choose_person(world);
 	step->arg[5] = chance(world, STYLE_NARROW) ? world_draw(world, narrow, 7) : 16384;
 	if (is_bad(world))
 		step->arg[2] = 1 + random_below(random, 3);
@@ -235,8 +197,7 @@ bool msg_generate(struct world *world, struct step *step)
 
 	if (worker_ix < 0)
 		return false;
-	if (live == 0 ||
-	    random_percent(random, live < world->style[FAMILY_MSG][STYLE_QUEUES] ? 15 : 2))
+	if (live == 0 || random_percent(random, family_is_full(world, FAMILY_MSG) ? 2 : 15))
 		generate_get(world, step);
 	else if (chance(world, STYLE_ANSWER) && generate_answer(world, step))
 		(void)0;

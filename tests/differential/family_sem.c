@@ -6,15 +6,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ipc.h>
-#include <sys/sem.h>
 #include <time.h>
 
-#include "families.h"
+#include "family_common.h"
 #include "family_sem.h"
-#include "shared.h"
 #include "worker.h"
-#include "world.h"
 
 union semun {
 	int val;
@@ -54,14 +50,6 @@ static const struct name_value brief_timeouts[] = {
 	{NULL, 0},
 };
 
-static const struct name_value pointers[] = {
-	{"good", POINTER_GOOD},
-	{"null", POINTER_NULL},
-	{"bad", POINTER_BAD},
-	{"edge", POINTER_EDGE},
-	{NULL, 0},
-};
-
 static const struct name_value commands[] = {
 	{"GETVAL", GETVAL},     {"SETVAL", SETVAL},     {"GETALL", GETALL},
 	{"SETALL", SETALL},     {"GETPID", GETPID},     {"GETNCNT", GETNCNT},
@@ -69,15 +57,6 @@ static const struct name_value commands[] = {
 	{"IPC_RMID", IPC_RMID}, {"SEM_STAT", SEM_STAT}, {"SEM_STAT_ANY", SEM_STAT_ANY},
 	{"IPC_INFO", IPC_INFO}, {"SEM_INFO", SEM_INFO}, {NULL, 0},
 };
-
-/* Takes a result; a failure counts with its errno. True if the call succeeded. */
-static bool put_result(struct outcome *outcome, struct text *text, long ret)
-{
-	outcome->err = ret < 0 ? errno : 0;
-	outcome->ret = ret;
-	text_result(text, ret, outcome->err);
-	return ret >= 0;
-}
 
 static void call_semget(struct hands *hands, const struct step *step, struct outcome *outcome)
 {
@@ -133,27 +112,9 @@ static void call_semop(struct hands *hands, const struct step *step, struct outc
 	put_result(outcome, &text, ret);
 }
 
-static void put_perm(const struct shared *shared, struct text *text, const struct semid_ds *ds)
-{
-	(void)shared;
-	text_puts(text, " key=");
-	text_putd(text, ds->sem_perm.__key);
-	text_printf(text, " mode=%o", ds->sem_perm.mode);
-	text_puts(text, " owner=");
-	text_putd(text, ds->sem_perm.uid);
-	text_puts(text, ":");
-	text_putd(text, ds->sem_perm.gid);
-	text_puts(text, " creator=");
-	text_putd(text, ds->sem_perm.cuid);
-	text_puts(text, ":");
-	text_putd(text, ds->sem_perm.cgid);
-	text_puts(text, " seq=");
-	text_putd(text, ds->sem_perm.__seq);
-}
-
 static void put_ds(const struct shared *shared, struct text *text, const struct semid_ds *ds)
 {
-	put_perm(shared, text, ds);
+	put_perm(text, &ds->sem_perm);
 	text_puts(text, " otime=");
 	shared_put_time(shared, text,
 			shared->fault == FAULT_OTIME && ds->sem_nsems == 1 ? 0 : ds->sem_otime);
@@ -189,9 +150,7 @@ static union semun prepare_argument(struct hands *hands, const struct step *step
 		break;
 	case IPC_SET:
 		memset(&ds, 0, sizeof(ds));
-		ds.sem_perm.mode = (unsigned short)step->arg[5];
-		ds.sem_perm.uid = persons[step->arg[6] & (PERSON_COUNT - 1)].uid;
-		ds.sem_perm.gid = persons[step->arg[6] & (PERSON_COUNT - 1)].gid;
+		fill_perm(&ds.sem_perm, step->arg[5], step->arg[6]);
 		argument.any = hands_place(hands, step->arg[4], &ds, sizeof(ds));
 		break;
 	case GETALL:
@@ -221,9 +180,8 @@ static void call_semctl(struct hands *hands, const struct step *step, struct out
 	union semun argument = prepare_argument(hands, step);
 	int ret;
 
-	/* These take an index. */
-	if ((command == SEM_STAT || command == SEM_STAT_ANY) && id >= 0)
-		id &= 0x7fff;
+	if (command == SEM_STAT || command == SEM_STAT_ANY)
+		id = index_of(id);
 	if (command == SETVAL && argument.val == 3 && shared->fault == FAULT_CRASH)
 		raise(SIGSEGV);
 	ret = semctl(id, (int)step->arg[1], command, argument);
@@ -265,7 +223,7 @@ static const struct op sem_ops[SEM_OP_COUNT] = {
 		       .params = {{"id", PARAM_ID, 0, 0, NULL},
 				  {"ops", PARAM_LIST, 0, 0, item_flags},
 				  {"count", PARAM_INT, 4, 0, NULL},
-				  {"pointer", PARAM_CHOICE, 5, POINTER_GOOD, pointers},
+				  {"pointer", PARAM_CHOICE, 5, POINTER_GOOD, pointer_names},
 				  {"timeout", PARAM_CHOICE, 3, TIMEOUT_NONE, timeouts}}},
 	/* The same call with a time-out that ends within the step, even if it does sleep. */
 	[SEM_OP_BRIEF] = {.name = "semop-briefly",
@@ -280,7 +238,7 @@ static const struct op sem_ops[SEM_OP_COUNT] = {
 				   {"cmd", PARAM_CHOICE, 2, GETVAL, commands},
 				   {"val", PARAM_INT, 3, 0, NULL},
 				   {"values", PARAM_LIST, 0, 0, item_flags},
-				   {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointers},
+				   {"pointer", PARAM_CHOICE, 4, POINTER_GOOD, pointer_names},
 				   {"mode", PARAM_OCTAL, 5, 0600, NULL},
 				   {"person", PARAM_INT, 6, 0, NULL}}},
 };
@@ -327,49 +285,32 @@ static void dump_set(const struct shared *shared, struct text *text, int id, uns
 	}
 }
 
+static int look(int ix, union object_ds *ds, struct object_hint *hint)
+{
+	int id = semctl(ix, 0, SEM_STAT_ANY, (union semun){.buf = &ds->sem});
+
+	hint->size = (int16_t)ds->sem.sem_nsems;
+	return id;
+}
+
+static void put_set(const struct shared *shared, struct text *text, int id,
+		    const union object_ds *ds, struct object_hint *hint)
+{
+	put_ds(shared, text, &ds->sem);
+	dump_set(shared, text, id, (unsigned)ds->sem.sem_nsems, hint);
+}
+
 static void dump(const struct shared *shared, struct text *text, struct object_hint *hints)
 {
+	static const struct looker looker = {FAMILY_SEM, look, put_set};
 	struct seminfo info;
-	unsigned live = 0;
 	int highest;
 
 	memset(&info, 0, sizeof(info));
 	highest = semctl(0, 0, SEM_INFO, (union semun){.info = &info});
-	for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
-		hints[slot].id = shared->slot_id[FAMILY_SEM][slot];
-	for (int ix = 0; ix <= highest && (int)live < info.semusz; ix++) {
-		struct object_hint *hint = NULL;
-		struct semid_ds ds;
-		int id = semctl(ix, 0, SEM_STAT_ANY, (union semun){.buf = &ds});
-
-		if (id < 0) {
-			if (errno != EINVAL)
-				text_printf(text, "sem index %d: errno %d\n", ix, errno);
-			continue;
-		}
-		live++;
-		for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
-			if (hints[slot].id != id)
-				continue;
-			hint = &hints[slot];
-			hint->live = 1;
-			hint->size = (int16_t)ds.sem_nsems;
-			text_printf(text, "s%u ", slot);
-		}
-		text_puts(text, "sem ");
-		text_putd(text, id);
-		put_ds(shared, text, &ds);
-		dump_set(shared, text, id, (unsigned)ds.sem_nsems, hint);
-		text_puts(text, "\n");
-	}
-	hints[0].shared_live_count = (uint8_t)live;
-	text_puts(text, "sem highest ");
-	text_putd(text, highest);
-	text_puts(text, " sets ");
-	text_putd(text, info.semusz);
-	text_puts(text, " semaphores ");
-	text_putd(text, info.semaem);
-	text_puts(text, "\n");
+	dump_objects(&looker, shared, text, hints, highest, info.semusz);
+	text_printf(text, "sem highest %d sets %d semaphores %d\n", highest, info.semusz,
+		    info.semaem);
 }
 
 const struct family sem_family = {

@@ -4,27 +4,17 @@
  * and then a call that is made to fit a sleeper, so that sleepers are served and do not only
  * pile up; and a sprinkling of wrong arguments.
  */
-#include <string.h>
-#include <sys/ipc.h>
-#include <sys/sem.h>
-
-#include "families.h"
+#include "family_common.h"
 #include "family_sem.h"
-#include "world.h"
 
 enum {
-	STYLE_UNDO,    /* percent of operations */
-	STYLE_NOWAIT,  /* percent of operations */
-	STYLE_SEVERAL, /* percent of semops with more than one operation */
-	STYLE_ZERO,    /* percent of operations that wait for zero */
-	STYLE_ANSWER,  /* percent of steps that fit a sleeper */
-	STYLE_CTL,     /* percent of steps that are semctl */
-	STYLE_BAD,     /* percent of calls with something wrong */
-	STYLE_BIG,     /* percent of operations with extreme values */
-	STYLE_SETS,    /* how many sets there shall be */
-	STYLE_CHILD,   /* percent of calls made by a child */
-	STYLE_REMOVE,  /* weight of IPC_RMID */
-	STYLE_SIZE,    /* largest set */
+	STYLE_UNDO = STYLE_OWN, /* percent of operations */
+	STYLE_NOWAIT,           /* percent of operations */
+	STYLE_SEVERAL,          /* percent of semops with more than one operation */
+	STYLE_ZERO,             /* percent of operations that wait for zero */
+	STYLE_ANSWER,           /* percent of steps that fit a sleeper */
+	STYLE_BIG,              /* percent of operations with extreme values */
+	STYLE_SIZE,             /* largest set */
 };
 
 void sem_choose_style(struct world *world)
@@ -44,7 +34,7 @@ void sem_choose_style(struct world *world)
 	style[STYLE_CTL] = world_draw(world, ctl, 3);
 	style[STYLE_BAD] = world_draw(world, bad, 3);
 	style[STYLE_BIG] = world_draw(world, big, 4);
-	style[STYLE_SETS] = world_draw(world, sets, 4);
+	style[STYLE_OBJECTS] = world_draw(world, sets, 4);
 	style[STYLE_CHILD] = world_draw(world, child, 3);
 	style[STYLE_REMOVE] = world_draw(world, removals, 3);
 	style[STYLE_SIZE] = world_draw(world, size, 4);
@@ -52,7 +42,7 @@ void sem_choose_style(struct world *world)
 
 static bool chance(struct world *world, unsigned style_ix)
 {
-	return random_percent(&world->random, world->style[FAMILY_SEM][style_ix]);
+	return family_chance(world, FAMILY_SEM, style_ix);
 }
 
 static bool is_bad(struct world *world)
@@ -60,48 +50,16 @@ static bool is_bad(struct world *world)
 	return chance(world, STYLE_BAD);
 }
 
-/* A slot, most often one with a set in it. */
-static int64_t choose_slot(struct world *world)
-{
-	const struct object_hint *hints = world->hints[FAMILY_SEM];
-	unsigned slot = random_below(&world->random, SLOTS_MAX);
-
-	if (is_bad(world))
-		return random_percent(&world->random, 30)   ? ID_NEGATIVE
-		       : random_percent(&world->random, 50) ? ID_NEVER
-							    : (int64_t)slot;
-	for (unsigned tries = 0; tries < SLOTS_MAX; tries++) {
-		if (hints[slot].live)
-			break;
-		slot = (slot + 1) % SLOTS_MAX;
-	}
-	return slot;
-}
-
-static int64_t choose_mode(struct world *world)
-{
-	static const unsigned modes[] = {0600, 0600, 0666, 0666, 0660, 0644, 0640, 0200, 0400, 0};
-
-	/* With root alone no mode keeps anybody out. */
-	return world_draw(world, modes, 10);
-}
-
 static void generate_get(struct world *world, struct step *step)
 {
 	struct random *random = &world->random;
-	const struct object_hint *hints = world->hints[FAMILY_SEM];
-	unsigned slot = random_below(random, SLOTS_MAX);
-	bool full = hints[0].shared_live_count >= world->style[FAMILY_SEM][STYLE_SETS];
+	unsigned slot = choose_free_slot(world, FAMILY_SEM);
+	bool full = family_is_full(world, FAMILY_SEM);
 
-	for (unsigned tries = 0; tries < SLOTS_MAX && hints[slot].live; tries++)
-		slot = (slot + 1) % SLOTS_MAX;
 	step->op_ix = SEM_OP_GET;
-	step->arg[0] =
-		random_percent(random, full ? 0 : 25) ? IPC_PRIVATE : 1 + random_below(random, 3);
+	step->arg[0] = choose_key(world, full);
 	step->arg[1] = 1 + random_below(random, world->style[FAMILY_SEM][STYLE_SIZE]);
-	step->arg[2] = choose_mode(world) |
-		       (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
-		       (random_percent(random, 15) ? IPC_EXCL : 0);
+	step->arg[2] = choose_mode(world, false) | choose_create_flags(world, full);
 	step->arg[3] = slot;
 	if (random_percent(random, 10))
 		step->arg[1] = 0;
@@ -175,7 +133,7 @@ static void generate_op(struct world *world, struct step *step)
 	unsigned size;
 
 	step->op_ix = SEM_OP_OP;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_SEM);
 	size = step->arg[0] >= 0 ? (unsigned)world->hints[FAMILY_SEM][step->arg[0]].size : 1;
 	step->item_count = 1;
 	if (chance(world, STYLE_SEVERAL))
@@ -241,7 +199,7 @@ static void generate_ctl(struct world *world, struct step *step)
 	if (is_bad(world))
 		weights[14] = weights[15] = 5;
 	step->op_ix = SEM_OP_CTL;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_SEM);
 	size = step->arg[0] >= 0 ? (unsigned)hints[step->arg[0]].size : 1;
 	step->arg[1] = random_below(random, size ? size : 1);
 	step->arg[2] = commands[random_weighted(random, weights, 16)];
@@ -263,8 +221,8 @@ static void generate_ctl(struct world *world, struct step *step)
 		}
 		break;
 	case IPC_SET:
-		step->arg[5] = choose_mode(world);
-		step->arg[6] = world->with_users ? random_below(random, PERSON_COUNT) : 0;
+		step->arg[5] = choose_mode(world, false);
+		step->arg[6] = choose_person(world);
 		break;
 	default:
 		break;
@@ -297,8 +255,7 @@ bool sem_generate(struct world *world, struct step *step)
 	if (worker_ix < 0)
 		return false;
 	step->worker_ix = (uint8_t)worker_ix;
-	if (live == 0 ||
-	    random_percent(random, live < world->style[FAMILY_SEM][STYLE_SETS] ? 15 : 2))
+	if (live == 0 || random_percent(random, family_is_full(world, FAMILY_SEM) ? 2 : 15))
 		generate_get(world, step);
 	else if (chance(world, STYLE_ANSWER) && generate_answer(world, step))
 		(void)0;

@@ -6,25 +6,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/shm.h>
 #include <unistd.h>
 
-#include "families.h"
+#include "family_common.h"
 #include "family_shm.h"
 #include "worker.h"
-#include "world.h"
-
-#ifndef SHM_STAT_ANY
-#define SHM_STAT_ANY 15
-#endif
-#ifndef SHM_EXEC
-#define SHM_EXEC 0100000
-#endif
-#ifndef SHM_NORESERVE
-#define SHM_NORESERVE 010000
-#endif
 
 static const struct name_value get_flags[] = {
 	{"CREAT", IPC_CREAT},
@@ -43,14 +30,6 @@ static const struct name_value wheres[] = {
 	{"attach", WHERE_ATTACH}, {"taken", WHERE_TAKEN},
 	{"low", WHERE_LOW},       {"top", WHERE_TOP},
 	{"wrap", WHERE_WRAP},     {NULL, 0},
-};
-
-static const struct name_value pointers[] = {
-	{"good", POINTER_GOOD},
-	{"null", POINTER_NULL},
-	{"bad", POINTER_BAD},
-	{"edge", POINTER_EDGE},
-	{NULL, 0},
 };
 
 static const struct name_value commands[] = {
@@ -76,14 +55,6 @@ static const struct name_value remaps[] = {
 	{"resize", REMAP_RESIZE},
 	{NULL, 0},
 };
-
-static bool put_result(struct outcome *outcome, struct text *text, long ret)
-{
-	outcome->err = ret < 0 ? errno : 0;
-	outcome->ret = ret;
-	text_result(text, ret, outcome->err);
-	return ret >= 0;
-}
 
 static void call_shmget(struct hands *hands, const struct step *step, struct outcome *outcome)
 {
@@ -161,10 +132,8 @@ static void call_shmdt(struct hands *hands, const struct step *step, struct outc
 static void put_ds(const struct shared *shared, struct text *text, const struct shmid_ds *ds,
 		   unsigned blur, bool with_nattch)
 {
-	text_printf(text, " key=%d mode=%o owner=%u:%u creator=%u:%u seq=%u size=%lu cpid=",
-		    ds->shm_perm.__key, ds->shm_perm.mode, ds->shm_perm.uid, ds->shm_perm.gid,
-		    ds->shm_perm.cuid, ds->shm_perm.cgid, ds->shm_perm.__seq,
-		    (unsigned long)ds->shm_segsz);
+	put_perm(text, &ds->shm_perm);
+	text_printf(text, " size=%lu cpid=", (unsigned long)ds->shm_segsz);
 	shared_put_pid(shared, text, ds->shm_cpid);
 	text_puts(text, " lpid=");
 	if (blur & BLUR_LPID)
@@ -214,7 +183,6 @@ static void put_memory(struct text *text, const struct shm_info *info)
 static void call_shmctl(struct hands *hands, const struct step *step, struct outcome *outcome)
 {
 	struct text text = TEXT_ON(outcome->text);
-	const struct person *person = &persons[step->arg[4] & (PERSON_COUNT - 1)];
 	struct shared *shared = hands->shared;
 	int id = shared_id(shared, FAMILY_SHM, step->arg[0]);
 	int command = (int)step->arg[1], known_id = id;
@@ -222,13 +190,10 @@ static void call_shmctl(struct hands *hands, const struct step *step, struct out
 	void *place;
 
 	memset(&ds, 0, sizeof(ds));
-	ds.shm_perm.mode = (unsigned short)step->arg[3];
-	ds.shm_perm.uid = person->uid;
-	ds.shm_perm.gid = person->gid;
+	fill_perm(&ds.shm_perm, step->arg[3], step->arg[4]);
 	place = hands_place(hands, step->arg[2], command == IPC_SET ? &ds : NULL, sizeof(ds));
-	/* These take an index. */
-	if ((command == SHM_STAT || command == SHM_STAT_ANY) && id >= 0)
-		id &= 0x7fff;
+	if (command == SHM_STAT || command == SHM_STAT_ANY)
+		id = index_of(id);
 	outcome->ret = shmctl(id, command, place);
 	if (!put_result(outcome, &text, outcome->ret) || step->arg[2] != POINTER_GOOD)
 		return;
@@ -283,7 +248,7 @@ static const struct op shm_ops[SHM_OP_COUNT] = {
 			.call = call_shmctl,
 			.params = {{"id", PARAM_ID, 0, 0, NULL},
 				   {"cmd", PARAM_CHOICE, 1, IPC_STAT, commands},
-				   {"pointer", PARAM_CHOICE, 2, POINTER_GOOD, pointers},
+				   {"pointer", PARAM_CHOICE, 2, POINTER_GOOD, pointer_names},
 				   {"mode", PARAM_OCTAL, 3, 0600, NULL},
 				   {"person", PARAM_INT, 4, 0, NULL}}},
 	[SHM_OP_READ] = {.name = "read-memory",
@@ -326,43 +291,33 @@ static const struct op shm_ops[SHM_OP_COUNT] = {
 				    {"count", PARAM_INT, 1, 1, NULL}}},
 };
 
+static int look(int ix, union object_ds *ds, struct object_hint *hint)
+{
+	int id = shmctl(ix, SHM_STAT_ANY, &ds->shm);
+	size_t pages =
+		ds->shm.shm_segsz / SHM_PAGE_BYTES + (ds->shm.shm_segsz % SHM_PAGE_BYTES != 0);
+
+	hint->size = (int16_t)(pages > 64 ? 64 : pages);
+	hint->value[0] = (int32_t)ds->shm.shm_nattch;
+	return id;
+}
+
+static void put_segment(const struct shared *shared, struct text *text, int id,
+			const union object_ds *ds, struct object_hint *hint)
+{
+	(void)hint;
+	put_ds(shared, text, &ds->shm, shm_blur_of(shared, id), true);
+}
+
 static void dump(const struct shared *shared, struct text *text, struct object_hint *hints)
 {
+	static const struct looker looker = {FAMILY_SHM, look, put_segment};
 	struct shm_info info;
-	struct shmid_ds ds;
-	int highest, live = 0;
+	int highest;
 
 	memset(&info, 0, sizeof(info));
-	memset(&ds, 0, sizeof(ds));
 	highest = shmctl(0, SHM_INFO, (void *)&info);
-	for (unsigned slot = 0; slot < SLOTS_MAX; slot++)
-		hints[slot].id = shared->slot_id[FAMILY_SHM][slot];
-	for (int ix = 0; ix <= highest && live < info.used_ids; ix++) {
-		int id = shmctl(ix, SHM_STAT_ANY, &ds);
-
-		if (id < 0) {
-			if (errno != EINVAL)
-				text_printf(text, "shm index %d: errno %d\n", ix, errno);
-			continue;
-		}
-		live++;
-		for (unsigned slot = 0; slot < SLOTS_MAX; slot++) {
-			if (hints[slot].id != id)
-				continue;
-			hints[slot].live = 1;
-			hints[slot].size = (int16_t)(ds.shm_segsz > 64 * SHM_PAGE_BYTES
-							     ? 64
-							     : (ds.shm_segsz + SHM_PAGE_BYTES - 1) /
-								       SHM_PAGE_BYTES);
-			hints[slot].value[0] = (int32_t)ds.shm_nattch;
-			text_printf(text, "s%u ", slot);
-		}
-		text_puts(text, "shm ");
-		text_putd(text, id);
-		put_ds(shared, text, &ds, shm_blur_of(shared, id), true);
-		text_puts(text, "\n");
-	}
-	hints[0].shared_live_count = (uint8_t)live;
+	dump_objects(&looker, shared, text, hints, highest, info.used_ids);
 	shm_dump_pieces(shared, text, hints);
 	/* Not what is in memory: pages that the look itself, reading, has brought there the kernel may
 	 * drop at any time. */

@@ -18,7 +18,19 @@
 #ifndef DIFFERENTIAL_FAMILY_SHM_H
 #define DIFFERENTIAL_FAMILY_SHM_H
 
+#include <sys/shm.h>
+
 #include "shared.h"
+
+#ifndef SHM_STAT_ANY
+#define SHM_STAT_ANY 15
+#endif
+#ifndef SHM_EXEC
+#define SHM_EXEC 0100000
+#endif
+#ifndef SHM_NORESERVE
+#define SHM_NORESERVE 010000
+#endif
 
 /* Arguments of the operations are described in the table of family_shm.c. */
 enum {

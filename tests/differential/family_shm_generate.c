@@ -4,36 +4,20 @@
  * process, so that attaches meet; about as many detaches as attaches; and in some sequences much
  * that programs do to mappings without the calls.
  */
-#include <string.h>
-#include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/shm.h>
 
-#include "families.h"
+#include "family_common.h"
 #include "family_shm.h"
-#include "world.h"
-
-#ifndef SHM_EXEC
-#define SHM_EXEC 0100000
-#endif
-#ifndef SHM_NORESERVE
-#define SHM_NORESERVE 010000
-#endif
 
 enum {
-	STYLE_SEGMENTS, /* how many segments there shall be */
-	STYLE_CTL,      /* percent of steps that are shmctl */
-	STYLE_BAD,      /* percent of calls with something wrong */
-	STYLE_CHILD,    /* percent of calls made by a child */
-	STYLE_REMOVE,   /* weight of IPC_RMID */
-	STYLE_RAW,      /* percent of steps that change mappings without the calls */
-	STYLE_ACCESS,   /* percent of steps that read or write */
-	STYLE_WINDOW,   /* percent of attaches in the window */
-	STYLE_REMAP,    /* percent of these with SHM_REMAP */
-	STYLE_RDONLY,   /* percent of attaches */
-	STYLE_DETACH,   /* percent of the other steps that are shmdt */
-	STYLE_HUGE,     /* percent of new segments */
-	STYLE_EXEC,     /* percent of attaches and mprotects with execution */
+	STYLE_RAW = STYLE_OWN, /* percent of steps that change mappings without the calls */
+	STYLE_ACCESS,          /* percent of steps that read or write */
+	STYLE_WINDOW,          /* percent of attaches in the window */
+	STYLE_REMAP,           /* percent of these with SHM_REMAP */
+	STYLE_RDONLY,          /* percent of attaches */
+	STYLE_DETACH,          /* percent of the other steps that are shmdt */
+	STYLE_HUGE,            /* percent of new segments */
+	STYLE_EXEC,            /* percent of attaches and mprotects with execution */
 };
 
 void shm_choose_style(struct world *world)
@@ -45,7 +29,7 @@ void shm_choose_style(struct world *world)
 			      detach[] = {25, 45, 60}, huge[] = {0, 0, 10}, exec[] = {0, 10};
 	unsigned *style = world->style[FAMILY_SHM];
 
-	style[STYLE_SEGMENTS] = world_draw(world, segments, 4);
+	style[STYLE_OBJECTS] = world_draw(world, segments, 4);
 	style[STYLE_CTL] = world_draw(world, ctl, 3);
 	style[STYLE_BAD] = world_draw(world, bad, 3);
 	style[STYLE_CHILD] = world_draw(world, child, 3);
@@ -62,35 +46,12 @@ void shm_choose_style(struct world *world)
 
 static bool chance(struct world *world, unsigned style_ix)
 {
-	return random_percent(&world->random, world->style[FAMILY_SHM][style_ix]);
+	return family_chance(world, FAMILY_SHM, style_ix);
 }
 
 static bool is_bad(struct world *world)
 {
 	return chance(world, STYLE_BAD);
-}
-
-static int64_t choose_slot(struct world *world)
-{
-	const struct object_hint *hints = world->hints[FAMILY_SHM];
-	unsigned slot = random_below(&world->random, SLOTS_MAX);
-
-	if (is_bad(world))
-		return random_percent(&world->random, 30)   ? ID_NEGATIVE
-		       : random_percent(&world->random, 50) ? ID_NEVER
-							    : (int64_t)slot;
-	for (unsigned tries = 0; tries < SLOTS_MAX && !hints[slot].live; tries++)
-		slot = (slot + 1) % SLOTS_MAX;
-	return slot;
-}
-
-static int64_t choose_mode(struct world *world)
-{
-	static const unsigned modes[] = {0600, 0600, 0666, 0666, 0660, 0644,
-					 0640, 0200, 0400, 0,    0777, 0755};
-
-	/* With root alone no mode keeps anybody out. */
-	return world_draw(world, modes, 12);
 }
 
 /* One of the bits that are set, or -1. */
@@ -120,23 +81,17 @@ static void generate_get(struct world *world, struct step *step)
 	static const int64_t huge[] = {1LL << 40, 1LL << 47, 1LL << 30};
 	static const int64_t bad_sizes[] = {0, -1, -(1LL << 24), INT64_MAX, INT64_MIN, 1LL << 47};
 	struct random *random = &world->random;
-	const struct object_hint *hints = world->hints[FAMILY_SHM];
-	unsigned slot = random_below(random, SLOTS_MAX);
-	bool full = hints[0].shared_live_count >= world->style[FAMILY_SHM][STYLE_SEGMENTS];
+	unsigned slot = choose_free_slot(world, FAMILY_SHM);
+	bool full = family_is_full(world, FAMILY_SHM);
 
-	for (unsigned tries = 0; tries < SLOTS_MAX && hints[slot].live; tries++)
-		slot = (slot + 1) % SLOTS_MAX;
 	step->op_ix = SHM_OP_GET;
-	step->arg[0] =
-		random_percent(random, full ? 0 : 25) ? IPC_PRIVATE : 1 + random_below(random, 3);
+	step->arg[0] = choose_key(world, full);
 	step->arg[1] = (1 + random_below(random, 4)) * SHM_PAGE_BYTES;
 	if (random_percent(random, 40))
 		step->arg[1] -= random_below(random, SHM_PAGE_BYTES);
 	if (random_percent(random, 10))
 		step->arg[1] = 0;
-	step->arg[2] = choose_mode(world) |
-		       (random_percent(random, full ? 30 : 85) ? IPC_CREAT : 0) |
-		       (random_percent(random, 15) ? IPC_EXCL : 0) |
+	step->arg[2] = choose_mode(world, true) | choose_create_flags(world, full) |
 		       (random_percent(random, 10) ? SHM_NORESERVE : 0);
 	step->arg[3] = slot;
 	if (chance(world, STYLE_HUGE)) {
@@ -163,7 +118,7 @@ static void generate_at(struct world *world, struct step *step)
 	int64_t flags = chance(world, STYLE_RDONLY) ? SHM_RDONLY : 0;
 
 	step->op_ix = SHM_OP_AT;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_SHM);
 	step->arg[1] = WHERE_NULL;
 	/* One that is not remembered any more could never be detached. */
 	if (chance(world, STYLE_WINDOW) || free_at < 0) {
@@ -302,10 +257,10 @@ static void generate_ctl(struct world *world, struct step *step)
 	if (is_bad(world))
 		weights[9] = weights[10] = 5;
 	step->op_ix = SHM_OP_CTL;
-	step->arg[0] = choose_slot(world);
+	step->arg[0] = choose_id(world, FAMILY_SHM);
 	step->arg[1] = commands[random_weighted(random, weights, 11)];
-	step->arg[3] = choose_mode(world);
-	step->arg[4] = world->with_users ? random_below(random, PERSON_COUNT) : 0;
+	step->arg[3] = choose_mode(world, true);
+	step->arg[4] = choose_person(world);
 	if (is_bad(world))
 		step->arg[2] = 1 + random_below(random, 3);
 }
@@ -319,8 +274,7 @@ bool shm_generate(struct world *world, struct step *step)
 	if (worker_ix < 0)
 		return false;
 	step->worker_ix = (uint8_t)worker_ix;
-	if (live == 0 ||
-	    random_percent(random, live < world->style[FAMILY_SHM][STYLE_SEGMENTS] ? 15 : 2))
+	if (live == 0 || random_percent(random, family_is_full(world, FAMILY_SHM) ? 2 : 15))
 		generate_get(world, step);
 	else if (chance(world, STYLE_CTL))
 		generate_ctl(world, step);
