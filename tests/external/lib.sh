@@ -4,6 +4,7 @@
 # at first and removed afterwards; BACKEND says on what they run. A script ends by pass, fail or
 # skip.
 set -u
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) || exit 1
 # shellcheck disable=SC2154  # W comes from run.sh
 cd "$W" || exit 1
 NAME=$(basename "$0" .sh)
@@ -28,6 +29,36 @@ need() {
 	for program in "$@"; do
 		command -v "$program" >/dev/null || skip "needs $program, which is not installed"
 	done
+}
+
+# need_python MODULE PACKAGE: of Debian's own interpreter, which has the modules of its packages.
+need_python() {
+	need /usr/bin/python3
+	/usr/bin/python3 -c "import $1" 2>/dev/null || skip "needs $2, which is not installed"
+}
+
+# need_php EXTENSION...: these, and those of common.php.
+need_php() {
+	local pattern
+	need php
+	set -- "$@" pcntl posix
+	pattern=$(IFS='|' && echo "$*")
+	[ "$(php -m | grep -cxE "$pattern")" = $# ] || skip "php lacks one of: $*"
+}
+
+# says_done FILE: the program, in Python, PHP or Perl by its name, prints this one word. It has
+# what is in common.py, common.php and Common.pm.
+says_done() {
+	local out run
+	local -x PYTHONPATH=$HERE PYTHONDONTWRITEBYTECODE=1
+	case $1 in
+	*.py) run=(/usr/bin/python3) ;;
+	*.php) run=(php -d display_errors=stderr -d "auto_prepend_file=$HERE/common.php") ;;
+	*.pl) run=(perl -I "$HERE") ;;
+	*) fail "no interpreter for $1" ;;
+	esac
+	out=$("${run[@]}" "$1" 2>&1) || fail "$1: $out"
+	[ "$out" = "done" ] || fail "$1 printed: $out"
 }
 
 # need_family sem|msg|shm: the calls exist (they answer ENOSYS while usysv lacks a family).

@@ -6,33 +6,10 @@ need_family msg
 cat >t.pl <<'P'
 use strict;
 use warnings;
+use Common;
 use Errno;
-use IO::Handle;
 use IPC::Msg;
 use IPC::SysV qw(IPC_CREAT IPC_EXCL IPC_NOWAIT MSG_NOERROR ftok);
-use POSIX ();
-
-sub check {
-	my ($true, $what) = @_;
-	return if $true;
-	STDOUT->printflush("false: $what ($!)\n");
-	POSIX::_exit(1);
-}
-
-sub child(&) {
-	my $code = shift;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid;
-	alarm 60;
-	$code->();
-	POSIX::_exit(0);
-}
-
-sub done {
-	my ($pid, $what) = @_;
-	waitpid $pid, 0;
-	check($? == 0, "$what: status $?");
-}
 
 open my $file, '>', 'key' or die;
 my $key = ftok('key', 1);
@@ -92,6 +69,5 @@ done($waiter, 'receiver on a removed queue');
 check(!IPC::Msg->new($key, 0) && $!{ENOENT}, 'ENOENT');
 print "done\n";
 P
-out=$(perl t.pl 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.pl
 pass "order, types, sleepers, full queue, 4 to 1"

@@ -6,43 +6,10 @@ need_family sem
 cat >t.pl <<'P'
 use strict;
 use warnings;
+use Common;
 use Errno;
-use IO::Handle;
 use IPC::Semaphore;
 use IPC::SysV qw(IPC_CREAT IPC_EXCL IPC_NOWAIT IPC_PRIVATE SEM_UNDO ftok);
-use POSIX ();
-use Time::HiRes qw(time sleep);
-
-sub check {
-	my ($true, $what) = @_;
-	return if $true;
-	STDOUT->printflush("false: $what ($!)\n");
-	POSIX::_exit(1);
-}
-
-sub poll_until(&$) {
-	my ($condition, $what) = @_;
-	my $end = time + 20;
-	while (!$condition->()) {
-		check(time < $end, "$what in the end");
-		sleep 0.01;
-	}
-}
-
-sub child(&) {
-	my $code = shift;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid;
-	alarm 60;
-	$code->();
-	POSIX::_exit(0);
-}
-
-sub done {
-	my ($pid, $what) = @_;
-	waitpid $pid, 0;
-	check($? == 0, "$what: status $?");
-}
 
 open my $file, '>', 'key' or die;
 my $key = ftok('key', 1);
@@ -147,6 +114,5 @@ check(!defined $set->getval(0) && ($!{EINVAL} || $!{EIDRM}), 'gone');
 check(!IPC::Semaphore->new($key, 0, 0) && $!{ENOENT}, 'ENOENT');
 print "done\n";
 P
-out=$(perl t.pl 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.pl
 pass "values, sleepers, undo, lock among 4 processes, hand-over"

@@ -8,45 +8,13 @@ need_family sem
 cat >t.pl <<'P'
 use strict;
 use warnings;
+use Common;
 use Errno;
-use IO::Handle;
 use IPC::Semaphore;
 use IPC::SharedMem;
 use IPC::SysV qw(IPC_CREAT IPC_EXCL IPC_PRIVATE IPC_RMID IPC_SET IPC_STAT SEM_UNDO SHM_RDONLY ftok
 	memread memwrite shmat shmdt);
 use POSIX ();
-use Time::HiRes qw(time sleep);
-
-sub check {
-	my ($true, $what) = @_;
-	return if $true;
-	STDOUT->printflush("false: $what ($!)\n");
-	POSIX::_exit(1);
-}
-
-sub child(&) {
-	my $code = shift;
-	my $pid = fork // die "fork: $!";
-	return $pid if $pid;
-	alarm 60;
-	$code->();
-	POSIX::_exit(0);
-}
-
-sub done {
-	my ($pid, $what) = @_;
-	waitpid $pid, 0;
-	check($? == 0, "$what: status $?");
-}
-
-sub poll_until(&$) {
-	my ($condition, $what) = @_;
-	my $end = time + 20;
-	while (!$condition->()) {
-		check(time < $end, "$what in the end");
-		sleep 0.01;
-	}
-}
 
 open my $file, '>', 'key' or die;
 my $key = ftok('key', 1);
@@ -162,8 +130,7 @@ check(!defined shmget($key, 100, 0) && $!{ENOENT}, 'ENOENT');
 check(!defined shmget(IPC_PRIVATE, 0, 0600) && $!{EINVAL}, 'size 0');
 print "done\n";
 P
-out=$(perl t.pl 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.pl
 no_segments || fail "segments are left: $(segments)"
 lite=
 if perl -MIPC::ShareLite -e 1 2>/dev/null; then
@@ -210,8 +177,7 @@ $share->fetch == 800 or die 'counted ', $share->fetch, "\n";
 undef $share;
 print "done\n";
 P
-	out=$(perl lite.pl 2>&1) || fail "IPC::ShareLite: $out"
-	[ "$out" = "done" ] || fail "IPC::ShareLite printed: $out"
+	says_done lite.pl
 	no_segments || fail "IPC::ShareLite leaves segments: $(segments)"
 	[ -z "$(sem_sets)" ] || fail "IPC::ShareLite leaves semaphores"
 	lite=", IPC::ShareLite"

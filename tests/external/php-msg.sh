@@ -2,32 +2,10 @@
 # SPDX-License-Identifier: MIT
 # PHP's sysvmsg extension: serialised values through a queue among forked processes.
 . "$(dirname "$0")/lib.sh"
-need php
-[ "$(php -m | grep -cxE 'sysvmsg|pcntl|posix')" = 3 ] || skip "php lacks sysvmsg, pcntl or posix"
+need_php sysvmsg
 need_family msg
 cat >t.php <<'P'
 <?php
-function check($true, $what) {
-	if (!$true) {
-		echo "false: $what\n";
-		posix_kill(posix_getpid(), SIGABRT);
-	}
-}
-
-function child($code) {
-	$pid = pcntl_fork();
-	if ($pid)
-		return $pid;
-	pcntl_alarm(60);
-	$code();
-	exit(0);
-}
-
-function status($pid) {
-	pcntl_waitpid($pid, $status);
-	return $status;
-}
-
 touch('key');
 $key = ftok('key', 'm');
 check(!msg_queue_exists($key), 'not there yet');
@@ -69,6 +47,5 @@ check(!@msg_send($q, 1, str_repeat('x', 400), false, false, $error) && $error ==
 check(msg_remove_queue($q) && !msg_queue_exists($key), 'removed');
 echo "done\n";
 P
-out=$(php -d display_errors=stderr t.php 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.php
 pass "values and raw text, 300 jobs for 3 workers, full queue"

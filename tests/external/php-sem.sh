@@ -2,32 +2,10 @@
 # SPDX-License-Identifier: MIT
 # PHP's sysvsem extension: a loadable module, three semaphores with SEM_UNDO behind each sem_get.
 . "$(dirname "$0")/lib.sh"
-need php
-[ "$(php -m | grep -cxE 'sysvsem|pcntl|posix')" = 3 ] || skip "php lacks sysvsem, pcntl or posix"
+need_php sysvsem
 need_family sem
 cat >t.php <<'P'
 <?php
-function check($true, $what) {
-	if (!$true) {
-		echo "false: $what\n";
-		posix_kill(posix_getpid(), SIGABRT);
-	}
-}
-
-function child($code) {
-	$pid = pcntl_fork();
-	if ($pid)
-		return $pid;
-	pcntl_alarm(60);
-	$code();
-	exit(0);
-}
-
-function status($pid) {
-	pcntl_waitpid($pid, $status);
-	return $status;
-}
-
 touch('key');
 $key = ftok('key', 's');
 check($key != -1, 'ftok');
@@ -89,6 +67,5 @@ check(sem_remove($sem), 'remove');
 check(@sem_acquire($sem) === false, 'gone');
 echo "done\n";
 P
-out=$(php -d display_errors=stderr t.php 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.php
 pass "sem_get, sem_acquire, sem_release: lock among 4 processes, killed holder, auto_release"

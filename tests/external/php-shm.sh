@@ -2,34 +2,11 @@
 # SPDX-License-Identifier: MIT
 # PHP's sysvshm extension (variables in a segment) and shmop (its bytes), under sysvsem's lock.
 . "$(dirname "$0")/lib.sh"
-need php
-[ "$(php -m | grep -cxE 'sysvshm|shmop|sysvsem|pcntl|posix')" = 5 ] ||
-	skip "php lacks sysvshm, shmop, sysvsem, pcntl or posix"
+need_php sysvshm shmop sysvsem
 need_family shm
 need_family sem
 cat >t.php <<'P'
 <?php
-function check($true, $what) {
-	if (!$true) {
-		echo "false: $what\n";
-		posix_kill(posix_getpid(), SIGABRT);
-	}
-}
-
-function child($code) {
-	$pid = pcntl_fork();
-	if ($pid)
-		return $pid;
-	pcntl_alarm(60);
-	$code();
-	exit(0);
-}
-
-function status($pid) {
-	pcntl_waitpid($pid, $status);
-	return $status;
-}
-
 // The value without the warning that comes with it, and whether there was one.
 function quietly($code) {
 	global $warned;
@@ -135,7 +112,6 @@ $s = shmop_open($key, 'c', 0600, 10);
 check(shmop_read($s, 0, 10) === str_repeat("\0", 10) && shmop_delete($s), 'another');
 echo "done\n";
 P
-out=$(php -d display_errors=stderr t.php 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.php
 no_segments || fail "segments are left: $(segments)"
 pass "variables, a counter of 4 processes, the attach of a killed one, shmop"

@@ -2,45 +2,13 @@
 # SPDX-License-Identifier: MIT
 # The Python module sysv_ipc: its MessageQueue class among forked processes.
 . "$(dirname "$0")/lib.sh"
-need /usr/bin/python3
-/usr/bin/python3 -c 'import sysv_ipc' 2>/dev/null || skip "needs python3-sysv-ipc, which is not installed"
+need_python sysv_ipc python3-sysv-ipc
 need_family msg
 cat >t.py <<'P'
 import os
-import signal
 
 import sysv_ipc as ipc
-
-
-def check(true, what):
-    if not true:
-        print("false:", what, flush=True)
-        os._exit(1)
-
-
-def raises(error, call):
-    try:
-        call()
-    except error:
-        return True
-    return False
-
-
-def child(code):
-    pid = os.fork()
-    if pid:
-        return pid
-    signal.alarm(60)
-    try:
-        code()
-    except BaseException as e:
-        print("child:", repr(e), flush=True)
-        os._exit(1)
-    os._exit(0)
-
-
-def status(pid):
-    return os.waitpid(pid, 0)[1]
+from common import check, child, raises, status
 
 
 q = ipc.MessageQueue(None, ipc.IPC_CREX, mode=0o600)
@@ -78,6 +46,5 @@ check(status(receiver) == 0, "told of the removal")
 check(raises(ipc.ExistentialError, lambda: ipc.MessageQueue(q.key)), "gone")
 print("done")
 P
-out=$(/usr/bin/python3 t.py 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.py
 pass "MessageQueue: types, 200 requests and answers, full queue, removal"

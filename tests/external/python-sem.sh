@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The Python module sysv_ipc: its Semaphore class among forked processes.
 . "$(dirname "$0")/lib.sh"
-need /usr/bin/python3
-/usr/bin/python3 -c 'import sysv_ipc' 2>/dev/null || skip "needs python3-sysv-ipc, which is not installed"
+need_python sysv_ipc python3-sysv-ipc
 need_family sem
 cat >t.py <<'P'
 import os
@@ -11,44 +10,7 @@ import signal
 import time
 
 import sysv_ipc as ipc
-
-
-def check(true, what):
-    if not true:
-        print("false:", what, flush=True)
-        os._exit(1)
-
-
-def raises(error, call):
-    try:
-        call()
-    except error:
-        return True
-    return False
-
-
-def poll_until(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        check(time.monotonic() < end, what)
-        time.sleep(0.01)
-
-
-def child(code):
-    pid = os.fork()
-    if pid:
-        return pid
-    signal.alarm(60)
-    try:
-        code()
-    except BaseException as e:
-        print("child:", repr(e), flush=True)
-        os._exit(1)
-    os._exit(0)
-
-
-def status(pid):
-    return os.waitpid(pid, 0)[1]
+from common import check, child, poll_until, raises, status
 
 
 sem = ipc.Semaphore(None, ipc.IPC_CREX, mode=0o600, initial_value=2)
@@ -118,6 +80,5 @@ check(status(pid) == 0, "told of the removal")
 check(raises(ipc.ExistentialError, lambda: ipc.Semaphore(sem.key)), "gone")
 print("done")
 P
-out=$(/usr/bin/python3 t.py 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.py
 pass "Semaphore: time-outs, wake-ups, undo, context manager among 4 processes"

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The Python module sysv_ipc: its SharedMemory class among forked processes.
 . "$(dirname "$0")/lib.sh"
-need /usr/bin/python3
-/usr/bin/python3 -c 'import sysv_ipc' 2>/dev/null || skip "needs python3-sysv-ipc, which is not installed"
+need_python sysv_ipc python3-sysv-ipc
 need_family shm
 need_family sem
 cat >t.py <<'P'
@@ -13,46 +12,9 @@ import struct
 import time
 
 import sysv_ipc as ipc
+from common import check, child, poll_until, raises, status
 
 SIZE = 100000
-
-
-def check(true, what):
-    if not true:
-        print("false:", what, flush=True)
-        os._exit(1)
-
-
-def raises(error, call):
-    try:
-        call()
-    except error:
-        return True
-    return False
-
-
-def poll_until(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        check(time.monotonic() < end, what)
-        time.sleep(0.01)
-
-
-def child(code):
-    pid = os.fork()
-    if pid:
-        return pid
-    signal.alarm(60)
-    try:
-        code()
-    except BaseException as e:
-        print("child:", repr(e), flush=True)
-        os._exit(1)
-    os._exit(0)
-
-
-def status(pid):
-    return os.waitpid(pid, 0)[1]
 
 
 # create, find, attributes
@@ -178,7 +140,6 @@ check(raises(ipc.ExistentialError, lambda: m.number_attached), "gone with the la
 check(raises((ipc.ExistentialError, ValueError), lambda: ipc.attach(m.id)), "gone")
 print("done")
 P
-out=$(/usr/bin/python3 t.py 2>&1) || fail "$out"
-[ "$out" = "done" ] || fail "printed: $out"
+says_done t.py
 no_segments || fail "segments are left: $(segments)"
 pass "SharedMemory: addresses, attaches of the dead, 1500 blocks through a ring, removal"
