@@ -12,6 +12,7 @@
 #include "core/ids.h"
 #include "core/rlock.h"
 #include "fuzz/hostile_priv.h"
+#include "fuzz/marks.h"
 #include "ipc/check.h"
 #include "ipc/msg.h"
 #include "ipc/repair.h"
@@ -251,18 +252,6 @@ static void damage_mark(struct choices *ch)
 	     *mark, old);
 }
 
-static bool is_mark(const uint32_t *word)
-{
-	const struct header_shm *h = region_header(hostile.base);
-	bool found = word == &h->proc_hi || word == &h->group_hi;
-
-	for (int f = 0; f < FAMILY_COUNT; f++)
-		found |= word == &h->table[f].hi;
-	for (int a = 0; a < ARENA_COUNT; a++)
-		found |= word == &h->arena[a].hi;
-	return found;
-}
-
 static void damage(struct choices *ch)
 {
 	uint32_t *word, old;
@@ -286,8 +275,8 @@ static void damage(struct choices *ch)
 	default:
 		word = some_word(ch);
 	}
-	if (is_mark(word))
-		return; /* only as above: pages as many as a mark says are walked over */
+	if (is_mark(region_header(hostile.base), word))
+		return; /* only as above */
 	old = *word;
 	*word = value_for(ch, old);
 	tell("  word at %#llx: %#x, was %#x", (unsigned long long)region_off(hostile.base, word),

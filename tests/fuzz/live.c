@@ -9,14 +9,13 @@
  * allowed: a spoilt mark then makes nobody fill the machine's memory. What is chosen follows from
  * the seed; what happens at once does not.
  *
- *	live USYSV PRELOAD LIVE-USER [--seed N] [--first N] [--rounds N] [--seconds N]
+ *	live USYSV PRELOAD LIVE-USER [OPTIONS of rounds.h]
  */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -33,6 +32,8 @@
 
 #include "core/region.h"
 #include "fuzz/live.h"
+#include "fuzz/marks.h"
+#include "fuzz/rounds.h"
 
 #define USERS       3
 #define ROUND_MS    200
@@ -47,22 +48,8 @@ static struct board *board;
 static unsigned char *region;
 static uint64_t state;
 static unsigned bad;
-static uint64_t seed, round_number;
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ll + t.tv_nsec / 1000000;
-}
-
-static uint64_t mixed(uint64_t n)
-{
-	n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ull;
-	n = (n ^ n >> 27) * 0x94d049bb133111ebull;
-	return n ^ n >> 31;
-}
+static struct rounds rounds;
+static uint64_t round_number;
 
 static uint64_t choose(uint64_t below)
 {
@@ -81,7 +68,7 @@ static void complain(const char *what)
 {
 	bad++;
 	printf("round %llu: %s; --seed %llu --first %llu --rounds 1\n",
-	       (unsigned long long)round_number, what, (unsigned long long)seed,
+	       (unsigned long long)round_number, what, (unsigned long long)rounds.seed,
 	       (unsigned long long)round_number);
 	fflush(stdout);
 }
@@ -174,7 +161,7 @@ static void ended(pid_t pid, int status, const char *what)
  * takes too long. */
 static void reap(const pid_t *pids, int count, const char *what)
 {
-	int64_t end = now_ms() + LIMIT_MS;
+	int64_t end = rounds_now_ms() + LIMIT_MS;
 	char text[128];
 
 	for (int i = 0; i < count;) {
@@ -187,7 +174,7 @@ static void reap(const pid_t *pids, int count, const char *what)
 			i++;
 		if (pid != 0)
 			continue;
-		if (now_ms() > end) {
+		if (rounds_now_ms() > end) {
 			snprintf(text, sizeof(text), "%s: not all have ended", what);
 			complain(text);
 			show_left();
@@ -225,7 +212,7 @@ static pid_t start_user(uint64_t chance, int64_t end_ms, const char *depth)
 /* A command of usysv: its exit status; -1: it did not end, or by a signal. */
 static int command(const char *name, const char *a, const char *b)
 {
-	int64_t end = now_ms() + LIMIT_MS;
+	int64_t end = rounds_now_ms() + LIMIT_MS;
 	int status = 0;
 	pid_t pid = fork();
 
@@ -238,7 +225,7 @@ static int command(const char *name, const char *a, const char *b)
 		_exit(126);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (now_ms() > end) {
+		if (rounds_now_ms() > end) {
 			show_left();
 			kill(pid, SIGKILL);
 			waitpid(pid, &status, 0);
@@ -323,18 +310,6 @@ static uint32_t *some_mark(void)
 	}
 }
 
-static bool is_mark(const uint32_t *word)
-{
-	const struct header_shm *h = region_header(region);
-	bool found = word == &h->proc_hi || word == &h->group_hi;
-
-	for (int f = 0; f < FAMILY_COUNT; f++)
-		found |= word == &h->table[f].hi;
-	for (int a = 0; a < ARENA_COUNT; a++)
-		found |= word == &h->arena[a].hi;
-	return found;
-}
-
 static uint32_t value_for(uint32_t old)
 {
 	static const uint32_t odd[] = {
@@ -408,8 +383,8 @@ static void spoil(int fd)
 	default:
 		word = some_word();
 	}
-	/* Only as above: pages as many as a mark says are walked over. */
-	if (!is_mark(word))
+	/* Marks only as above. */
+	if (!is_mark(region_header(region), word))
 		__atomic_store_n(word, value_for(*word), __ATOMIC_RELAXED);
 }
 
@@ -418,10 +393,10 @@ static void spoil(int fd)
 /* Once there are programs in it, and objects: its descriptor, mapped too. -1: it never came. */
 static int open_region(void)
 {
-	int64_t end = now_ms() + LIMIT_MS;
+	int64_t end = rounds_now_ms() + LIMIT_MS;
 	int fd = -1;
 
-	while (fd < 0 && now_ms() < end) {
+	while (fd < 0 && rounds_now_ms() < end) {
 		fd = open(region_path, O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			usleep(500);
@@ -434,7 +409,7 @@ static int open_region(void)
 		close(fd);
 		return -1;
 	}
-	while (now_ms() < end) {
+	while (rounds_now_ms() < end) {
 		memcpy(&good, region_header(region), sizeof(good));
 		if (good.group_hi >= 2 && good.arena[ARENA_SEM].hi && good.arena[ARENA_GENERAL].hi)
 			break;
@@ -450,7 +425,7 @@ static void damage(int fd, int64_t until)
 	uint32_t left = many[choose(sizeof(many) / sizeof(many[0]))];
 	bool cuts = one_in(12);
 
-	while (left-- > 0 && now_ms() < until) {
+	while (left-- > 0 && rounds_now_ms() < until) {
 		spoil(fd);
 		if (left % 8 == 0)
 			usleep((useconds_t)choose(20000));
@@ -495,11 +470,11 @@ static void clear_base(void)
 static void one_round(void)
 {
 	static const pid_t all = -1;
-	int64_t end = now_ms() + ROUND_MS;
+	int64_t end = rounds_now_ms() + ROUND_MS;
 	pid_t user[USERS];
 	int fd;
 
-	state = mixed(mixed(seed) + round_number) | 1;
+	state = rounds_state(&rounds, round_number);
 	memset(board, 0, sizeof(*board));
 	for (int i = 0; i < USERS; i++)
 		user[i] = start_user(choose(1ull << 40), end, "0");
@@ -526,12 +501,13 @@ static void one_round(void)
 static void cut_off_sleeper(void)
 {
 	static const pid_t all = -1;
-	int64_t end = now_ms() + LIMIT_MS;
+	int64_t end = rounds_now_ms() + LIMIT_MS;
 	pid_t pid;
 
 	memset(board, 0, sizeof(*board));
 	pid = start_user(1, 0, "-1");
-	while (strcmp(board->seat[0].doing, LIVE_ASLEEP) != 0 && !board->bad && now_ms() < end)
+	while (strcmp(board->seat[0].doing, LIVE_ASLEEP) != 0 && !board->bad &&
+	       rounds_now_ms() < end)
 		usleep(500);
 	if (truncate(region_path, 0) < 0)
 		complain("the region could not be cut off");
@@ -575,57 +551,16 @@ static void clear_up(void)
 	rmdir(work);
 }
 
-static uint64_t number(const char *text)
-{
-	char *end;
-	unsigned long long n = strtoull(text, &end, 0);
-
-	if (!*text || *end) {
-		fprintf(stderr, "live: '%s' is not a number\n", text);
-		exit(2);
-	}
-	return n;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"first", required_argument, NULL, 'f'},
-		{"rounds", required_argument, NULL, 'r'},
-		{"seconds", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
-	};
-	uint64_t first = 0, rounds = 0, seconds = 0;
-	int64_t until;
-	int c, fd;
+	int fd;
 
-	seed = (uint64_t)time(NULL) * 1000003u ^ (uint64_t)getpid();
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			seed = number(optarg);
-			break;
-		case 'f':
-			first = number(optarg);
-			break;
-		case 'r':
-			rounds = number(optarg);
-			break;
-		case 't':
-			seconds = number(optarg);
-			break;
-		default:
-			return 2;
-		}
-	}
+	rounds_begin(&rounds, argc, argv, 20);
 	if (argc - optind != 3)
 		return 2;
 	usysv = argv[optind];
 	preload = argv[optind + 1];
 	program = argv[optind + 2];
-	if (!rounds)
-		rounds = seconds ? UINT64_MAX - first : 20;
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	prepare();
 	atexit(clear_up);
@@ -636,13 +571,10 @@ int main(int argc, char **argv)
 	close(fd);
 	if (board == MAP_FAILED)
 		return 1;
-	printf("seed %llu\n", (unsigned long long)seed);
-	fflush(stdout);
-	until = seconds ? now_ms() + (int64_t)seconds * 1000 : INT64_MAX;
 	cut_off_sleeper();
-	for (round_number = first; round_number < first + rounds && now_ms() < until && bad < 20;
+	for (round_number = rounds.first; rounds_go_on(&rounds, round_number) && bad < 20;
 	     round_number++)
 		one_round();
-	printf("%llu rounds, %u bad\n", (unsigned long long)(round_number - first), bad);
+	printf("%llu rounds, %u bad\n", (unsigned long long)(round_number - rounds.first), bad);
 	return bad ? 1 : 0;
 }
