@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 
 #define PF_EXITING 0x00000004ul
 
@@ -19,42 +20,6 @@ struct stat_fields {
 	unsigned long long num_threads;
 	unsigned long long start;
 };
-
-static char *append(char *p, const char *s)
-{
-	while (*s)
-		*p++ = *s++;
-	*p = 0;
-	return p;
-}
-
-static char *append_number(char *p, unsigned long long n)
-{
-	char digits[24];
-	int k = 0;
-
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*p++ = digits[--k];
-	*p = 0;
-	return p;
-}
-
-static long read_file(const char *path, char *buffer, size_t size)
-{
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	long n;
-
-	if (fd < 0)
-		return fd;
-	n = sys_call(SYS_read, fd, (long)buffer, (long)size - 1, 0, 0, 0);
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	if (n >= 0)
-		buffer[n] = 0;
-	return n;
-}
 
 static unsigned long long number(const char *s)
 {
@@ -95,8 +60,8 @@ static int read_stat(pid_t pid, struct stat_fields *ret)
 	char path[64], text[1024];
 	long n;
 
-	append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/stat");
-	n = read_file(path, text, sizeof(text));
+	stpcpy(text_put_number(stpcpy(path, "/proc/"), (uint64_t)pid), "/stat");
+	n = text_read(path, text, sizeof(text));
 	if (n < 0)
 		return (int)n;
 	return parse_stat(text, ret);
@@ -145,8 +110,7 @@ static int some_thread_runs(pid_t pid)
 {
 	char path[64], text[1024];
 	char entries[2048] __attribute__((aligned(8)));
-	char *base =
-		append(append_number(append(path, "/proc/"), (unsigned long long)pid), "/task");
+	char *base = stpcpy(text_put_number(stpcpy(path, "/proc/"), (uint64_t)pid), "/task");
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			   0, 0);
 	bool runs = false;
@@ -165,8 +129,8 @@ static int some_thread_runs(pid_t pid)
 			at += e->length;
 			if (e->name[0] < '0' || e->name[0] > '9')
 				continue;
-			append(append_number(append(base, "/"), number(e->name)), "/stat");
-			n_read = read_file(path, text, sizeof(text));
+			stpcpy(text_put_number(stpcpy(base, "/"), number(e->name)), "/stat");
+			n_read = text_read(path, text, sizeof(text));
 			if (want_of_descriptors(n_read))
 				lacking = (int)n_read;
 			if (n_read < 0 || parse_stat(text, &f) < 0)

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/attach.h"
 #include "client/attach_file.h"
 #include "client/attach_room.h"
@@ -50,17 +51,14 @@ static int try_number(void *context)
 {
 	struct number *number = context;
 	char text[32];
-	long n, value = -1;
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)number->path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long n = text_read(number->path, text, sizeof(text)), value = -1;
 
-	if (fd < 0)
-		return (int)fd;
-	n = sys_call(SYS_read, fd, (long)text, sizeof(text), 0, 0, 0);
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	for (long i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++)
-		value = (value < 0 ? 0 : value * 10) + (text[i] - '0');
+	if (n < 0)
+		return (int)n;
+	for (const char *p = text; *p >= '0' && *p <= '9'; p++)
+		value = (value < 0 ? 0 : value * 10) + (*p - '0');
 	number->value = value;
-	return n < 0 ? (int)n : 0;
+	return 0;
 }
 
 /* A number in a file of one line; -1: there is none. */
@@ -74,16 +72,9 @@ static long read_number(const char *path)
 
 static bool huge_size_exists(uint32_t shift)
 {
-	char path[64] = "/sys/kernel/mm/hugepages/hugepages-", digits[24], *p = path + strlen(path);
-	uint64_t kib = 1ull << (shift - 10);
-	int k = 0;
+	char path[64] = "/sys/kernel/mm/hugepages/hugepages-";
 
-	do
-		digits[k++] = (char)('0' + kib % 10);
-	while ((kib /= 10) != 0);
-	while (k > 0)
-		*p++ = digits[--k];
-	memcpy(p, "kB", sizeof("kB"));
+	stpcpy(text_put_number(path + strlen(path), 1ull << (shift - 10)), "kB");
 	return sys_call(SYS_faccessat, AT_FDCWD, (long)path, F_OK, 0, 0, 0) == 0;
 }
 

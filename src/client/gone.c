@@ -6,34 +6,12 @@
  */
 #include "client/gone.h"
 
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-#include <sys/syscall.h>
 
-#include "base/sys.h"
+#include "base/text.h"
 
 #define DELETED " (deleted)"
-
-struct reader {
-	long fd;
-	long length, at;
-	char buffer[2048];
-};
-
-static int next_char(struct reader *r)
-{
-	if (r->at == r->length) {
-		r->at = 0;
-		r->length = sys_call(SYS_read, r->fd, (long)r->buffer, sizeof(r->buffer), 0, 0, 0);
-		if (r->length <= 0) {
-			r->length = 0;
-			return -1;
-		}
-	}
-	return (unsigned char)r->buffer[r->at++];
-}
 
 static int hex_digit(int c)
 {
@@ -41,14 +19,14 @@ static int hex_digit(int c)
 }
 
 /* Reads one line: where its mapping starts, and whether it ends in DELETED. False: no more. */
-static bool next_line(struct reader *r, uint64_t *ret_start, bool *ret_deleted)
+static bool next_line(struct text_file *f, uint64_t *ret_start, bool *ret_deleted)
 {
 	size_t matched = 0;
 	bool in_start = true;
 	int c;
 
 	*ret_start = 0;
-	while ((c = next_char(r)) >= 0 && c != '\n') {
+	while ((c = text_next(f)) >= 0 && c != '\n') {
 		if (in_start && hex_digit(c) >= 0)
 			*ret_start = *ret_start << 4 | (uint64_t)hex_digit(c);
 		else
@@ -64,15 +42,14 @@ static bool next_line(struct reader *r, uint64_t *ret_start, bool *ret_deleted)
 
 bool gone_mapped_file(const unsigned char *address)
 {
-	struct reader r = {.fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps",
-					  O_RDONLY | O_CLOEXEC, 0, 0, 0)};
+	struct text_file f;
 	bool deleted = false;
 	uint64_t start;
 
-	if (r.fd < 0)
+	if (text_open(&f, "/proc/self/maps") < 0)
 		return false;
-	while (next_line(&r, &start, &deleted) && start < (uintptr_t)address)
+	while (next_line(&f, &start, &deleted) && start < (uintptr_t)address)
 		;
-	sys_call(SYS_close, r.fd, 0, 0, 0, 0, 0);
+	text_close(&f);
 	return start == (uintptr_t)address && deleted;
 }

@@ -27,6 +27,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/spare.h"
 
 #define HUGETLBFS_TYPE 0x958458f6ul
@@ -50,14 +51,6 @@ static void sys_close(long fd)
 static void sys_unlink(const char *path)
 {
 	(void)sys_call(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0); /* or it is not there */
-}
-
-static char *append(char *p, const char *s)
-{
-	while (*s)
-		*p++ = *s++;
-	*p = 0;
-	return p;
 }
 
 /* ---- Names ------------------------------------------------------------------------------- */
@@ -97,7 +90,7 @@ static bool target_name(char to[PATH_BYTES], const char *mount, const char *pref
 
 	if (strlen(mount) + strlen(prefix) + strlen(link) + SUFFIX_BYTES > PATH_BYTES)
 		return false;
-	p = append(append(append(append(append(to, mount), "/"), prefix), link), ".");
+	p = stpcpy(stpcpy(stpcpy(stpcpy(stpcpy(to, mount), "/"), prefix), link), ".");
 	for (int shift = 60; shift >= 0; shift -= 4)
 		*p++ = "0123456789abcdef"[random >> shift & 15];
 	*p = 0;
@@ -124,46 +117,17 @@ static bool is_ours(const char *target, const char *prefix)
 
 /* ---- Which hugetlbfs --------------------------------------------------------------------- */
 
-struct text {
-	long fd;
-	long at, length;
-	char buffer[1024];
-};
-
-static bool open_text(struct text *t, const char *path)
-{
-	t->at = t->length = 0;
-	t->fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	return t->fd >= 0;
-}
-
-static int next_char(struct text *t)
-{
-	if (t->at == t->length) {
-		long n;
-
-		do
-			n = sys_call(SYS_read, t->fd, (long)t->buffer, sizeof(t->buffer), 0, 0, 0);
-		while (n == -EINTR);
-		if (n <= 0)
-			return -1;
-		t->at = 0;
-		t->length = n;
-	}
-	return (unsigned char)t->buffer[t->at++];
-}
-
 /* A word of a line, with what \ooo stands for; empty if it is too long. What ended it. */
-static int next_word(struct text *t, char *to, size_t bytes)
+static int next_word(struct text_file *t, char *to, size_t bytes)
 {
 	size_t n = 0;
 	int c;
 
-	while ((c = next_char(t)) >= 0 && c != ' ' && c != '\n') {
+	while ((c = text_next(t)) >= 0 && c != ' ' && c != '\n') {
 		if (c == '\\') {
 			c = 0;
 			for (int k = 0; k < 3; k++)
-				c = c << 3 | (next_char(t) & 7);
+				c = c << 3 | (text_next(t) & 7);
 		}
 		if (n < bytes)
 			to[n++] = (char)c;
@@ -173,7 +137,7 @@ static int next_word(struct text *t, char *to, size_t bytes)
 }
 
 /* The next line about a hugetlbfs: where it is mounted. */
-static bool next_mount(struct text *t, char path[PATH_BYTES])
+static bool next_mount(struct text_file *t, char path[PATH_BYTES])
 {
 	char type[16], rest[16];
 	int c;
@@ -197,11 +161,11 @@ static int default_shift(void *context)
 {
 	char word[32];
 	uint64_t kib = 0;
-	struct text t;
+	struct text_file t;
 	int c;
 
 	(void)context;
-	if (!open_text(&t, "/proc/meminfo"))
+	if (text_open(&t, "/proc/meminfo") < 0)
 		return (int)t.fd;
 	do
 		c = next_word(&t, word, sizeof(word));
@@ -211,7 +175,7 @@ static int default_shift(void *context)
 		for (const char *p = word; *p >= '0' && *p <= '9'; p++)
 			kib = kib * 10 + (uint64_t)(*p - '0');
 	}
-	sys_close(t.fd);
+	text_close(&t);
 	return kib ? __builtin_ctzll(kib) + 10 : 0;
 }
 
@@ -280,14 +244,14 @@ static long make_nameless(const struct hugefile *h, const char *directory)
 /* In the first hugetlbfs that takes it. */
 static long make_anywhere(const struct hugefile *h, char mount[PATH_BYTES])
 {
-	struct text t;
+	struct text_file t;
 	long fd = -ENOMEM;
 
-	if (!open_text(&t, "/proc/self/mounts"))
+	if (text_open(&t, "/proc/self/mounts") < 0)
 		return t.fd;
 	while (fd < 0 && !spare_would_help(fd) && next_mount(&t, mount))
 		fd = make_nameless(h, mount);
-	sys_close(t.fd);
+	text_close(&t);
 	return fd < 0 && !spare_would_help(fd) ? -ENOMEM : fd;
 }
 
@@ -309,20 +273,14 @@ int hugefile_try(const struct hugefile *h)
 
 static long give_name(long fd, const char *path)
 {
-	char own[40], digits[12], *p = append(own, "/proc/self/fd/");
-	long n = fd, r;
-	int k = 0;
+	char own[40];
+	long r;
 
 	r = sys_call(SYS_linkat, fd, (long)"", AT_FDCWD, (long)path, AT_EMPTY_PATH, 0);
 	if (r == 0 || r == -EEXIST)
 		return r;
 	/* Linux before 6.10 wants a privilege for that, but not for this. */
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*p++ = digits[--k];
-	*p = 0;
+	text_put_number(stpcpy(own, "/proc/self/fd/"), (uint64_t)fd);
 	return sys_call(SYS_linkat, AT_FDCWD, (long)own, AT_FDCWD, (long)path, AT_SYMLINK_FOLLOW,
 			0);
 }

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/hugefile.h"
 #include "client/report.h"
 #include "client/retire.h"
@@ -93,32 +94,10 @@ static bool on_tmpfs(int fd, bool *ret_full)
 	return r == 0 && (unsigned long)s.f_type == TMPFS_TYPE;
 }
 
-static char *append(char *p, const char *s)
-{
-	while (*s)
-		*p++ = *s++;
-	*p = 0;
-	return p;
-}
-
-static char *append_number(char *p, uint64_t n)
-{
-	char digits[24];
-	int k = 0;
-
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*p++ = digits[--k];
-	*p = 0;
-	return p;
-}
-
 /* A descriptor's file as a path, for the calls that take none. */
 static void descriptor_path(char to[40], int fd)
 {
-	append_number(append(to, "/proc/self/fd/"), (uint64_t)fd);
+	text_put_number(stpcpy(to, "/proc/self/fd/"), (uint64_t)fd);
 }
 
 /* ---- Directories --------------------------------------------------------------------------- */
@@ -402,10 +381,10 @@ static int make_region(int dir, unsigned flags, int *ret_fd, const char **ret_wh
 		return r;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	p = append_number(append(temporary, ".new-"),
-			  (uint64_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
-	p = append_number(append(p, "-"), (uint64_t)now.tv_sec);
-	append_number(append(p, "."), (uint64_t)now.tv_nsec);
+	p = text_put_number(stpcpy(temporary, ".new-"),
+			    (uint64_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
+	p = text_put_number(stpcpy(p, "-"), (uint64_t)now.tv_sec);
+	text_put_number(stpcpy(p, "."), (uint64_t)now.tv_nsec);
 	fd = sys_openat(dir, temporary, O_CREAT | O_EXCL | O_RDWR, 0600);
 	if (fd < 0)
 		return failed(fd, ret_why);
@@ -632,7 +611,7 @@ static int remove_directory(const struct removal *rm, const char *name)
 		return s.dir;
 	r = -ENAMETOOLONG;
 	if (strlen(rm->place->dir) + strlen(name) + 2 <= sizeof(path)) {
-		append(append(append(path, rm->place->dir), "/"), name);
+		stpcpy(stpcpy(stpcpy(path, rm->place->dir), "/"), name);
 		hugefile_prefix(s.huge_prefix, path, strlen(path));
 		r = -ENOTEMPTY;
 	}

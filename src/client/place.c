@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 
 #ifndef SYS_faccessat2
 #define SYS_faccessat2 439
@@ -122,18 +123,7 @@ static const char *choose_base(size_t *ret_length)
 
 static void user_directory(char to[32])
 {
-	char digits[24];
-	int k = 0;
-	unsigned long uid = effective_uid();
-
-	do
-		digits[k++] = (char)('0' + uid % 10);
-	while ((uid /= 10) != 0);
-	memcpy(to, "usysv-", 6);
-	to += 6;
-	while (k > 0)
-		*to++ = digits[--k];
-	*to = 0;
+	text_put_number(stpcpy(to, "usysv-"), effective_uid());
 }
 
 /* Start of the last component of path[0..*length), which becomes the length of what is before. */

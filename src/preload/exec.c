@@ -28,6 +28,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/report.h"
 #include "client/session.h"
 #include "core/layout.h"
@@ -452,17 +453,9 @@ static char *preload_text(char *text, const char *value, bool strip)
 /* "USYSV_EXEC=PID": the next image of this process is to settle what this one has attached. */
 static void mark_image(char text[EXEC_MARK_BYTES])
 {
-	char digits[12];
 	long pid = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	int n = 0;
 
-	text = stpcpy(text, EXEC_MARK);
-	do
-		digits[n++] = (char)('0' + pid % 10);
-	while ((pid /= 10) != 0);
-	while (n > 0)
-		*text++ = digits[--n];
-	*text = '\0';
+	text_put_number(stpcpy(text, EXEC_MARK), (uint64_t)pid);
 }
 
 char *const *exec_environment(char *const environment[], bool strip, void *scratch)
@@ -513,18 +506,7 @@ char *const *exec_environment(char *const environment[], bool strip, void *scrat
 /* Where a descriptor can be opened by name. */
 static void descriptor_path(char *path, int fd)
 {
-	char digits[16];
-	int n = 0;
-
-	path = stpcpy(path, "/proc/self/fd/");
-	if (fd < 0)
-		fd = 0;
-	do
-		digits[n++] = (char)('0' + fd % 10);
-	while ((fd /= 10) != 0);
-	while (n > 0)
-		*path++ = digits[--n];
-	*path = '\0';
+	text_put_number(stpcpy(path, "/proc/self/fd/"), fd < 0 ? 0 : (uint64_t)fd);
 }
 
 static void leave_image(void)
