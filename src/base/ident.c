@@ -96,14 +96,6 @@ unsigned ident_threads(pid_t pid)
 	return read_stat(pid, &f) == 0 ? (unsigned)f.num_threads : 0;
 }
 
-struct dirent64_raw {
-	uint64_t ino;
-	int64_t off;
-	uint16_t length;
-	uint8_t type;
-	char name[];
-};
-
 /* Does any thread of pid lack PF_EXITING? The leader may have left while others run. 1, 0, or
  * -errno for want of descriptors. */
 static int some_thread_runs(pid_t pid)
@@ -122,11 +114,11 @@ static int some_thread_runs(pid_t pid)
 	while (!runs &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
 		for (long at = 0; at < n && !runs;) {
-			struct dirent64_raw *e = (struct dirent64_raw *)(void *)(entries + at);
+			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
 			struct stat_fields f = {0};
 			long n_read;
 
-			at += e->length;
+			at += e->bytes;
 			if (e->name[0] < '0' || e->name[0] > '9')
 				continue;
 			stpcpy(text_put_number(stpcpy(base, "/"), number(e->name)), "/stat");

@@ -6,6 +6,17 @@
 #ifndef USYSV_BASE_SYS_H
 #define USYSV_BASE_SYS_H
 
+#include <stdint.h>
+
+/* What SYS_getdents64 gives of each entry; the next one begins so many bytes further on. */
+struct sys_dirent {
+	uint64_t inode;
+	int64_t next;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
 /* Returns the result, or -errno. Async-signal-safe. */
 #if defined(__x86_64__) && !defined(__ILP32__)
 static inline long sys_call(long nr, long a, long b, long c, long d, long e, long f)

@@ -30,14 +30,6 @@
 
 static const char GONE[] = "gone-";
 
-struct dirent64_raw {
-	uint64_t ino;
-	int64_t off;
-	uint16_t length;
-	uint8_t type;
-	char name[];
-};
-
 static bool read_hex(const char **p, uint32_t *ret)
 {
 	*ret = 0;
@@ -85,9 +77,9 @@ int attach_orphans_each(const char *directory, const unsigned char *base,
 		return fd == -ENOENT ? 0 : (int)fd;
 	while ((n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0)
 		for (long at = 0; at < n;) {
-			const struct dirent64_raw *e = (const void *)(entries + at);
+			const struct sys_dirent *e = (const void *)(entries + at);
 
-			at += e->length;
+			at += e->bytes;
 			if (e->name[0] != '.' && !is_wanted(base, e->name))
 				each(context, e->name);
 		}

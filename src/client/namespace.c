@@ -546,14 +546,6 @@ int namespace_open(const struct namespace_place *place, unsigned flags, int *ret
 
 /* ---- Listing and removal ------------------------------------------------------------------- */
 
-struct entry64 {
-	uint64_t inode;
-	int64_t next;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
 /* Calls back with each entry but "." and ".."; stops at what is not 0 and returns it. */
 static int each_entry(int dir, int (*each)(const char *name, uint8_t type, void *context),
 		      void *context)
@@ -566,7 +558,7 @@ static int each_entry(int dir, int (*each)(const char *name, uint8_t type, void 
 		if (n <= 0)
 			return (int)n;
 		for (long at = 0; at < n;) {
-			const struct entry64 *e = (const void *)(buffer + at);
+			const struct sys_dirent *e = (const void *)(buffer + at);
 
 			at += e->bytes;
 			if (strcmp(e->name, ".") == 0 || strcmp(e->name, "..") == 0)
