@@ -266,7 +266,17 @@ static bool finish(struct reaper *r, const struct child *c, bool is_private, boo
 	return sound;
 }
 
-int cmd_run(int argc, char **argv)
+/* ---- The command --------------------------------------------------------------------------- */
+
+struct options {
+	const char *name; /* of the namespace; null: a private one */
+	struct limit_change change[LIMITS_MAX];
+	bool changes[LIMITS_MAX];
+	bool check;
+};
+
+/* An exit status when that is all there is to do, else -1; optind is then the program's. */
+static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
 		{"namespace", required_argument, NULL, 'n'},
@@ -276,21 +286,14 @@ int cmd_run(int argc, char **argv)
 		{"version", no_argument, NULL, 'V'},
 		{NULL, 0, NULL, 0},
 	};
-	static struct namespace_place place;
-	static struct reaper reaper;
-	struct limit_change change, changes[LIMITS_MAX];
-	bool changed[LIMITS_MAX] = {false};
-	struct child child;
-	bool check = false;
-	const char *name = NULL, *why;
-	char path[PATH_MAX];
-	unsigned char *base = NULL;
-	int c, fd, error;
+	struct limit_change change;
+	const char *why;
+	int c;
 
 	while ((c = getopt_long(argc, argv, "+n:l:chV", options, NULL)) != -1) {
 		switch (c) {
 		case 'n':
-			name = optarg;
+			o->name = optarg;
 			break;
 		case 'l':
 			why = limit_parse(optarg, &change);
@@ -299,11 +302,11 @@ int cmd_run(int argc, char **argv)
 					  limit_names());
 				return EXIT_OWN_FAILURE;
 			}
-			changes[change.which] = change;
-			changed[change.which] = true;
+			o->change[change.which] = change;
+			o->changes[change.which] = true;
 			break;
 		case 'c':
-			check = true;
+			o->check = true;
 			break;
 		case 'h':
 			usage(stdout);
@@ -316,28 +319,81 @@ int cmd_run(int argc, char **argv)
 			return EXIT_OWN_FAILURE;
 		}
 	}
-	if (optind == argc) {
-		cli_error("no program given");
-		cli_try_help();
-		return EXIT_OWN_FAILURE;
-	}
-	argv += optind;
+	if (optind < argc)
+		return -1;
+	cli_error("no program given");
+	cli_try_help();
+	return EXIT_OWN_FAILURE;
+}
 
-	error = program_find(argv[0], path);
+/* The program's path, with a warning when the library cannot get into it. 0 or an exit status. */
+static int find_program(const char *name, char ret_path[PATH_MAX])
+{
+	int error = program_find(name, ret_path);
+	const char *why;
+
 	if (error) {
-		cli_error("%s: %s", argv[0], strerror(error));
+		cli_error("%s: %s", name, strerror(error));
 		return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 	}
-	why = program_out_of_reach(path);
+	why = program_out_of_reach(ret_path);
 	if (why)
-		cli_error("warning: %s %s", path, why);
+		cli_error("warning: %s %s", ret_path, why);
+	return 0;
+}
 
+/* As the namespace's reaper, which wakes up for signal_fd too. 0, and the descriptor is the
+ * reaper's; or -errno, and it is still the caller's, or -1. */
+static int enter(struct reaper *r, const struct namespace_place *place, int *fd,
+		 const struct options *o, int signal_fd)
+{
+	unsigned char *base;
+	const char *why;
+	int error = namespace_map(*fd, &base, &why);
+
+	if (error == 0) {
+		for (unsigned i = 0; i < LIMITS_MAX; i++)
+			if (o->changes[i])
+				limit_apply(&region_header(base)->limits, &o->change[i]);
+		error = reaper_begin(r, place, *fd, base);
+		why = strerror(-error);
+	}
+	if (error == 0) {
+		error = reaper_watch(r, signal_fd);
+		why = strerror(-error);
+		if (error < 0) {
+			*fd = dup(*fd); /* the reaper closes its own */
+			reaper_end(r);
+		}
+	}
+	if (error < 0)
+		cli_error("cannot enter namespace '%s': %s", place->name, why);
+	return error;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static struct namespace_place place;
+	static struct reaper reaper;
+	struct options o = {0};
+	struct child child;
+	char path[PATH_MAX];
+	int fd, error, status;
+
+	status = parse_options(argc, argv, &o);
+	if (status >= 0)
+		return status;
+	argv += optind;
+	status = find_program(argv[0], path);
+	if (status)
+		return status;
 	if (!child_make_room()) {
 		cli_error("too few files may be open (ulimit -n)");
 		return EXIT_OWN_FAILURE;
 	}
 	(void)namespace_list(drop_if_left, NULL); /* a kindness: what fails here fails nobody */
-	error = name ? cli_open(name, NAMESPACE_CREATE, &place, &fd) : open_private(&place, &fd);
+	error = o.name ? cli_open(o.name, NAMESPACE_CREATE, &place, &fd)
+		       : open_private(&place, &fd);
 	if (error < 0)
 		return EXIT_OWN_FAILURE;
 	error = set_environment(&place);
@@ -349,32 +405,16 @@ int cmd_run(int argc, char **argv)
 		cli_error("cannot start a process: %s", strerror(-error));
 		goto drop;
 	}
-	error = namespace_map(fd, &base, &why);
-	if (error == 0) {
-		for (unsigned i = 0; i < LIMITS_MAX; i++)
-			if (changed[i])
-				limit_apply(&region_header(base)->limits, &changes[i]);
-		error = reaper_begin(&reaper, &place, fd, base);
-		why = strerror(-error);
-	}
-	if (error == 0) {
-		error = reaper_watch(&reaper, child.signal_fd);
-		why = strerror(-error);
-		if (error < 0) {
-			fd = dup(fd); /* the reaper closes its own */
-			reaper_end(&reaper);
-		}
-	}
+	error = enter(&reaper, &place, &fd, &o, child.signal_fd);
 	if (error < 0) {
-		cli_error("cannot enter namespace '%s': %s", place.name, why);
 		child_abandon(&child);
 		goto drop;
 	}
 	child_go(&child);
 	serve(&reaper, &child);
-	return finish(&reaper, &child, !name, check) ? child.status : EXIT_OWN_FAILURE;
+	return finish(&reaper, &child, !o.name, o.check) ? child.status : EXIT_OWN_FAILURE;
 drop:
-	if (!name && fd >= 0)
+	if (!o.name && fd >= 0)
 		drop_private(&place, fd);
 	return EXIT_OWN_FAILURE;
 }
