@@ -3,8 +3,8 @@
  * usysv check: walks a namespace's region and says what does not hold.
  *
  * The checker looks at a region at rest. In one that is in use it also finds what is merely in
- * flight: so what it finds is looked at again after a pause, and again, and only what has stayed the
- * same all the time is reported. What programs keep changing is not.
+ * flight: so what it finds is looked at again after a pause, and again, and only what has stayed
+ * the same all the time is reported. What programs keep changing is not.
  *
  * With --repair the dead are buried first, as the reaper would do it. This process enters the
  * namespace as one, so it is no user; if it dies on the way, the next one goes on.

@@ -77,7 +77,8 @@ static long zeros_file(long bytes)
 
 /*
  * Made elsewhere, for no page is to be there before it is touched (under mlockall(MCL_FUTURE) a new
- * mapping that can be read is filled at once), and moved in one step, which other threads do not see.
+ * mapping that can be read is filled at once), and moved in one step, which other threads do not
+ * see.
  */
 static bool map_zeros(const unsigned char *base, long fd)
 {

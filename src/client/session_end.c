@@ -42,8 +42,8 @@ void session_exit(void)
 	if ((region_header(session.base)->flags & REGION_PRIVATE) && !session.adopted &&
 	    !office_held(&tb->caller))
 		(void)reaper_start_missed(&session.place);
-	/* With the session's lock, for a thread that made its first call just now would enter a slot
-	 * that is somebody else's in a moment. */
+	/* With the session's lock, for a thread that made its first call just now would enter a
+	 * slot that is somebody else's in a moment. */
 	if (!session_lock(&signals))
 		return; /* burial does it */
 	section_enter(tb);

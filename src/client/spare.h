@@ -4,8 +4,8 @@
  *
  * The kernel's System V IPC needs no descriptors, so a call must not fail for want of one. What
  * opens a file runs here; when it meets the limit, it runs again in a child that shares the memory
- * but has a table of descriptors and limits of its own: those it raises and that it empties. What it
- * maps is mapped for both.
+ * but has a table of descriptors and limits of its own: those it raises and that it empties. What
+ * it maps is mapped for both.
  *
  * Async-signal-safe; leaves errno alone.
  */

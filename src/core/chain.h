@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chains of waiters by next_link, as a repair collects them from the threads' state words. Under the
- * object's lock; a death leaves a chain that the next repair collects anew.
+ * Chains of waiters by next_link, as a repair collects them from the threads' state words. Under
+ * the object's lock; a death leaves a chain that the next repair collects anew.
  */
 #ifndef USYSV_CORE_CHAIN_H
 #define USYSV_CORE_CHAIN_H

@@ -287,7 +287,7 @@ struct object_shm {
 /* ---- Semaphores -------------------------------------------------------------------------- */
 
 /* The word of a semaphore (card SEM_W1). */
-#define SEM_TAG           0x3fffffull /* pid of the last operation; while HELD the holder's thread */
+#define SEM_TAG           0x3fffffull /* pid of the last operation; if HELD the holder's thread */
 #define SEM_HELD          (1ull << 22)
 #define SEM_CONT          (1ull << 23) /* somebody sleeps on the low half; beside HELD only */
 #define SEM_SLOW          (1ull << 24) /* the word belongs to the set's lock */

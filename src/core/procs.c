@@ -7,10 +7,10 @@
  *    states    state FREE > RESERVED > LIVE > FREE; RESERVED > FREE. Owner 0 > process > 0
  *    writers   FREE > RESERVED: CAS, who holds the kernel's token of that index, if it could take
  *              it. RESERVED > LIVE: CAS, that process, or its child. RESERVED > FREE: CAS, the
- *              reaper, when the token is free and the reserver gone. LIVE > FREE: who has claimed the slot
- *              (REG_P1). Generation + 2: the process's next image, CAS while nobody has claimed
- *              the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the last thread of the
- *              group, CAS
+ *              reaper, when the token is free and the reserver gone. LIVE > FREE: who has claimed
+ *              the slot (REG_P1). Generation + 2: the process's next image, CAS while nobody has
+ *              claimed the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the
+ *              last thread of the group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
  *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group

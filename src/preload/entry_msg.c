@@ -16,8 +16,8 @@
 #include "client/thread.h"
 
 /*
- * The cleanup handler's place in the thread's list lies in the frame of the call. The C library does
- * not take it out when a signal handler leaves the call by longjmp; so that is done before the
+ * The cleanup handler's place in the thread's list lies in the frame of the call. The C library
+ * does not take it out when a signal handler leaves the call by longjmp; so that is done before the
  * handler runs, which finds the sleep taken back already. Twice does no harm.
  */
 #if defined(__GLIBC__) && !defined(__EXCEPTIONS)

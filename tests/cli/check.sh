@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# usysv check finds what is wrong, and nothing in a namespace that is merely in use; --repair finishes
-# what a killed process left, which nobody else was there to do.
+# usysv check finds what is wrong, and nothing in a namespace that is merely in use; --repair
+# finishes what a killed process left, which nobody else was there to do.
 . "$(dirname "$0")/lib.sh"
 
 status 0 "$usysv" run -n looked -- true
@@ -15,7 +15,8 @@ status 1 "$usysv" check -n looked nonsense && says 'unexpected'
 
 # In use: processes come and go, and make sets.
 : >"$work/busy"
-"$usysv" run -n looked -- sh -c 'while [ -e "$2" ]; do "$1" hold </dev/null; done' sh "$user" "$work/busy" >/dev/null &
+"$usysv" run -n looked -- sh -c 'while [ -e "$2" ]; do "$1" hold </dev/null; done' \
+	sh "$user" "$work/busy" >/dev/null &
 busy=$!
 started $busy
 for _ in 1 2 3; do

@@ -15,8 +15,8 @@ until_true 10 nothing_left
 # The program ends; a process that it left in the background does later.
 mkfifo "$work/in"
 exec 7<>"$work/in"
-status 0 "$usysv" run -- sh -c '"$1" hold <"$2" >"$3" 7>&- & while ! [ -s "$3" ]; do sleep 0.02; done' \
-	sh "$user" "$work/in" "$work/id"
+status 0 "$usysv" run -- sh -c '"$1" hold <"$2" >"$3" 7>&- &
+	while ! [ -s "$3" ]; do sleep 0.02; done' sh "$user" "$work/in" "$work/id"
 [ -e "$root" ] || fail 'the namespace has gone with a user in it'
 name=$(ls "$root")
 until_true 10 has_users "$name" 1

@@ -53,7 +53,8 @@ says "'no-such-command' is not a command"
 
 # What the program finds in its environment.
 status 0 "$usysv" run -n envtest -- sh -c 'echo "$USYSV_NAMESPACE $USYSV_REGION"'
-grep -qx "envtest envtest:$root/envtest/region" "$work/out" || fail "environment: $(cat "$work/out")"
+grep -qx "envtest envtest:$root/envtest/region" "$work/out" ||
+	fail "environment: $(cat "$work/out")"
 status 0 "$usysv" run -- "$usysv" run -- sh -c 'echo "$LD_PRELOAD"'
 [ "$(tr ': ' '\n\n' <"$work/out" | grep -c usysv-preload)" -eq 1 ] ||
 	fail "preloaded twice: $(cat "$work/out")"

@@ -6,8 +6,8 @@
 
 for signal in TERM HUP INT QUIT USR1 USR2 ALRM WINCH PIPE TSTP RTMIN; do
 	: >"$work/log" # what the last one said must not be taken for this one's
-	"$usysv" run -- sh -c "trap 'echo got; exit 5' $signal; echo ready; while :; do sleep 0.02; done" \
-		>"$work/log" 2>&1 &
+	"$usysv" run -- sh -c "trap 'echo got; exit 5' $signal; echo ready
+		while :; do sleep 0.02; done" >"$work/log" 2>&1 &
 	pid=$!
 	started $pid
 	until_true 10 grep -q ready "$work/log"

@@ -9,7 +9,8 @@ mkfifo "$work/in"
 for mode in plain subreaper threads; do
 	: >"$work/log"
 	exec 7<>"$work/in"
-	USYSV_NAMESPACE=alone LD_PRELOAD=$library "$start" $mode <"$work/in" >"$work/log" 2>&1 7>&- &
+	USYSV_NAMESPACE=alone LD_PRELOAD=$library "$start" $mode \
+		<"$work/in" >"$work/log" 2>&1 7>&- &
 	pid=$!
 	started $pid
 	until_true 10 grep -q made "$work/log"
@@ -18,7 +19,8 @@ for mode in plain subreaper threads; do
 		[ -n "$reaper" ]
 	}
 	until_true 10 in_office
-	[ "$(cat "/proc/$reaper/comm")" = usysvd ] || fail "the reaper is $(cat "/proc/$reaper/comm")"
+	[ "$(cat "/proc/$reaper/comm")" = usysvd ] ||
+		fail "the reaper is $(cat "/proc/$reaper/comm")"
 	# shellcheck disable=SC2046 # the words are what is wanted
 	set -- $(sed 's/.*) //' "/proc/$reaper/stat")
 	[ "$2" != $pid ] || fail 'usysvd is a child of the program'

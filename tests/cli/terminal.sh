@@ -40,15 +40,21 @@ type_line("bind 'set enable-bracketed-paste off' 2>/dev/null; stty -echo; PS1='P
 expect('PROMPT> ')
 
 # one session, one group, in the foreground
-type_line(usysv + """ run -- sh -c 'ps -o pgid=,sid=,tpgid= -p $$,$PPID | tr -s " \\n" "  "; echo "=E""ND"'""")
+type_line(usysv + """ run -- sh -c 'ps -o pgid=,sid=,tpgid= -p $$,$PPID | tr -s " \\n" "  "; """
+          """echo "=E""ND"'""")
 expect(r'=END')
-type_line(usysv + """ run -- sh -c 'set -- $(ps -o pgid=,sid=,tpgid= -p $$) $(ps -o pgid=,sid=,tpgid= -p $PPID); test $1 = $3 -a $1 = $4 -a $2 = $5 && echo SA""ME || echo DIFFE""RENT $*; test -t 0 && echo T""TY'""")
+type_line(usysv + """ run -- sh -c 'set -- $(ps -o pgid=,sid=,tpgid= -p $$) """
+          """$(ps -o pgid=,sid=,tpgid= -p $PPID); """
+          """test $1 = $3 -a $1 = $4 -a $2 = $5 && echo SA""ME || echo DIFFE""RENT $*; """
+          """test -t 0 && echo T""TY'""")
 expect('SAME')
 expect('TTY')
 expect('PROMPT> ')
 
 # ^C: once
-type_line(usysv + """ run -- bash -c 'n=0; trap "n=\\$((n+1))" INT; echo REA""DY; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done; while ((n == 0)); do sleep 0.05; done; sleep 0.3; echo COU""NT=$n'""")
+type_line(usysv + """ run -- bash -c 'n=0; trap "n=\\$((n+1))" INT; echo REA""DY; """
+          """for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done; """
+          """while ((n == 0)); do sleep 0.05; done; sleep 0.3; echo COU""NT=$n'""")
 expect('READY')
 os.write(fd, b'\x03')
 expect('COUNT=1')
@@ -62,7 +68,8 @@ expect('STATUS=130')
 expect('PROMPT> ')
 
 # ^Z, fg, twice; the program's answer tells that it has the terminal again
-type_line(usysv + """ run -- sh -c 'echo REA""DY; while read line; do echo LI""NE=$line; test "$line" = end && exit 9; done'; echo STA''TUS=$?""")
+type_line(usysv + """ run -- sh -c 'echo REA""DY; while read line; do echo LI""NE=$line; """
+          """test "$line" = end && exit 9; done'; echo STA''TUS=$?""")
 expect('READY')
 for turn in ('one', 'two'):
     os.write(fd, b'\x1a')

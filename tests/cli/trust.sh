@@ -73,7 +73,8 @@ USYSV_DIR=relative status 125 "$usysv" run -- true
 says 'absolute'
 
 # A mask that takes rights from the owner.
-(umask 0777 && status 0 "$usysv" run -n masked -- true; exit $failures) || failures=$((failures + 1))
+(umask 0777 && status 0 "$usysv" run -n masked -- true; exit $failures) ||
+	failures=$((failures + 1))
 status 0 "$usysv" run -n masked -- true
 status 0 "$usysv" rm masked
 

@@ -7,9 +7,10 @@
  *                    standard input
  *   user sleep ID    says "asleep", takes what is not there, says how that ended
  *   user get KEY     says the id of an existing set, or the error
- *   user segment     makes a segment, which must be empty, writes into it, says its id and leaves it
- *   user room BYTES  two processes make segments of that size at the same moments, again and again:
- *                    there is room for one of them, which is then used
+ *   user segment     makes a segment, which must be empty, writes into it, says its id and leaves
+ *                    it
+ *   user room BYTES  two processes make segments of that size at the same moments, again and
+ *                    again: there is room for one of them, which is then used
  *   user limits      says semmsl, semmns, semopm and semmni
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * conform-descriptors: System V IPC needs no descriptors. Not when all are in use, not when none are
- * allowed (RLIMIT_NOFILE); before a process's first call, between calls, in its children.
+ * conform-descriptors: System V IPC needs no descriptors. Not when all are in use, not when none
+ * are allowed (RLIMIT_NOFILE); before a process's first call, between calls, in its children.
  */
 #include "conform/shm_calls.h"
 

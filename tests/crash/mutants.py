@@ -3,8 +3,8 @@
 """mutants.py ROOT FOLDER CC...: does anything notice?
 
 Each mutant is the engine with one step left out or put in the wrong place. It is built in FOLDER
-and run against the test that ought to see it; a mutant that passes there is a hole in the tests, and
-the run fails. The sources as they are must pass first.
+and run against the test that ought to see it; a mutant that passes there is a hole in the tests,
+and the run fails. The sources as they are must pass first.
 """
 import os
 import shutil

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * Real death at each instruction: no copied region, and nobody who says who is dead. Runs with the
- * library preloaded, in a namespace whose reaper is `usysv run`. A first child is stepped through one
- * call by ptrace, which gives the addresses of its instructions; then for each n another makes the
- * call, is stopped before the n-th of them, and killed with SIGKILL. What others see must then be
- * what they would see had the call not been made, or had it returned; a process that works with
+ * library preloaded, in a namespace whose reaper is `usysv run`. A first child is stepped through
+ * one call by ptrace, which gives the addresses of its instructions; then for each n another makes
+ * the call, is stopped before the n-th of them, and killed with SIGKILL. What others see must then
+ * be what they would see had the call not been made, or had it returned; a process that works with
  * the same objects must come through; who slept and was granted something must be awake.
  *
  *   real-kill [-e EVERY] [-v] [OPERATION]

@@ -2,15 +2,15 @@
 /*
  * Death at every instruction of every operation (stepper.h).
  *
- *   step-O0, step-O2 [-s SECONDS] [-k SCENES] [-e EVERY] [-d DEEP] [-t TRACED] [-1] [-2] [-l] [-v] [SCENE]
+ *   step-O0, step-O2 [-s SECONDS] [-k SCENES] [-e EVERY] [-d DEEP] [-t TRACED] [-1] [-2] [-l] [-v]
+ *                    [SCENE]
  *   step-O2 --list
  *
- * -s begins no scene after so many seconds; -k takes each so-many-th scene only, -e
- * tries each so-many-th change of the region only; -d
- * steps the recovery for each so-many-th of these (0: none), of which -t by ptrace each so-many-th
- * (0: none); -1 single deaths only, -2 two at once only; -l adds the scenes with a large region.
- * SCENE is a part of family/operation/situation. The two programs differ in how the engine was
- * compiled.
+ * -s begins no scene after so many seconds; -k takes each so-many-th scene only, -e tries each
+ * so-many-th change of the region only; -d steps the recovery for each so-many-th of these (0:
+ * none), of which -t by ptrace each so-many-th (0: none); -1 single deaths only, -2 two at once
+ * only; -l adds the scenes with a large region. SCENE is a part of family/operation/situation. The
+ * two programs differ in how the engine was compiled.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,9 @@
  * In states, "0 p1 n2 z1" is a semaphore of value 0, last touched by process 1, with 2 and 1
  * waiting; p1.3 is its third successor, t2 the second worker's thread, c1.5 a child; times are
  * numbers of ticks. "p0 | +4 rw-s 2 of 5@0 17": process 0 has, at page 4 of its window, two pages
- * of segment 5 from its page 0 on, the first of which sums up to 17. Exit status: 0 agreed, 1 a difference, 2 wrong usage, 77 skipped.
+ * of segment 5 from its page 0 on, the first of which sums up to 17.
+ *
+ * Exit status: 0 agreed, 1 a difference, 2 wrong usage, 77 skipped.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -36,7 +36,8 @@ find_fault() {
 	steps=$(grep -c '^w' "$folder/script")
 	echo "fault $2: shrunk to $steps steps"
 	[ "$steps" -le "$3" ] || fail "fault $2: $steps steps are more than $3"
-	"$program" --b kernel --fault "$2" --deadline 5000 --replay "$folder/script" >"$folder/log" &&
+	"$program" --b kernel --fault "$2" --deadline 5000 --replay "$folder/script" \
+		>"$folder/log" &&
 		fail "fault $2 does not show in a replay"
 	"$program" --b kernel --replay "$folder/script" >"$folder/log" || {
 		cat "$folder/log"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Apache httpd, children accepting in turn under a System V semaphore (Mutex sysvsem, SEM_UNDO), each
-# of them killed -9: whoever held the semaphore, the server goes on serving.
+# Apache httpd, children accepting in turn under a System V semaphore (Mutex sysvsem, SEM_UNDO),
+# each of them killed -9: whoever held the semaphore, the server goes on serving.
 . "$(dirname "$0")/lib.sh"
 PATH=$PATH:/usr/sbin
 need apache2 perl
@@ -13,7 +13,8 @@ need_family sem
 # the accept mutex is needed for two sockets, not for one
 read -r port_a port_b < <(perl -MIO::Socket::INET -e '
 	print join(" ", map { $_->sockport } map {
-		push @keep, IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1"); $keep[-1] } 1, 2)')
+		push @keep, IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
+		$keep[-1] } 1, 2)')
 mkdir htdocs run
 echo "page of $$" >htdocs/page
 cat >conf <<C
@@ -97,7 +98,8 @@ done
 # shellcheck disable=SC2086  # a list of numbers
 wait $clients
 n=$(cat answers.*)
-[ "$n" = "$(printf '50\n50\n50\n50')" ] || trouble "of 4 times 50 concurrent requests were answered: ${n//$'\n'/, }"
+[ "$n" = "$(printf '50\n50\n50\n50')" ] ||
+	trouble "of 4 times 50 concurrent requests were answered: ${n//$'\n'/, }"
 
 kill -TERM "$server"
 until_true 20 stopped || trouble "does not stop"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# busybox syslogd -C and logread: the log is a ring in a segment with a well-known key, and two semaphores
-# with SEM_UNDO keep reader and writer apart. Readers are killed, one of them while it keeps the writer out.
+# busybox syslogd -C and logread: the log is a ring in a segment with a well-known key, and two
+# semaphores with SEM_UNDO keep reader and writer apart. Readers are killed, one of them while it
+# keeps the writer out.
 . "$(dirname "$0")/lib.sh"
 need busybox perl
 for applet in syslogd logread logger; do
@@ -98,7 +99,8 @@ perl reader.pl >locked 2>&1 &
 reader=$!
 until_true 20 grep -q locked locked || trouble "lock: $(cat locked)"
 say 1 3 third
-until_true 20 grep -q 'waiting 1' locked || trouble "the daemon does not wait for a reader: $(cat locked)"
+until_true 20 grep -q 'waiting 1' locked ||
+	trouble "the daemon does not wait for a reader: $(cat locked)"
 ! logged 'third number 1' || trouble "logged into a locked ring"
 kill -KILL $reader
 wait $reader 2>/dev/null

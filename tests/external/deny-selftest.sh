@@ -5,10 +5,12 @@ set -u
 deny=$(realpath "$1")
 check='
 	my %calls = (
-		semget => [29 => 0, 1, 0600], semop => [65 => 0, 0, 0], semctl => [66 => 0, 0, 0, 0],
-		semtimedop => [220 => 0, 0, 0, 0], msgget => [68 => 0, 0600], msgsnd => [69 => 0, 0, 0, 04000],
-		msgrcv => [70 => 0, 0, 0, 0, 04000], msgctl => [71 => 0, 0, 0], shmget => [29 => 0, 4096, 0600],
-		shmat => [30 => 0, 0, 0], shmdt => [67 => 0], shmctl => [31 => 0, 0, 0],
+		semget => [29 => 0, 1, 0600], semop => [65 => 0, 0, 0],
+		semctl => [66 => 0, 0, 0, 0], semtimedop => [220 => 0, 0, 0, 0],
+		msgget => [68 => 0, 0600], msgsnd => [69 => 0, 0, 0, 04000],
+		msgrcv => [70 => 0, 0, 0, 0, 04000], msgctl => [71 => 0, 0, 0],
+		shmget => [29 => 0, 4096, 0600], shmat => [30 => 0, 0, 0], shmdt => [67 => 0],
+		shmctl => [31 => 0, 0, 0],
 	);
 	$calls{semget}[0] = 64;
 	for (sort keys %calls) {

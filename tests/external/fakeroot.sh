@@ -31,7 +31,8 @@ for j in 1 2 3 4; do
 			f=pkg/usr/bin/f$j.$i
 			: >"$f"
 			chown $((1000 + i)):$((2000 + j)) "$f"
-			[ "$(stat -c %u:%g "$f")" = $((1000 + i)):$((2000 + j)) ] || echo "$f" >>wrong
+			[ "$(stat -c %u:%g "$f")" = $((1000 + i)):$((2000 + j)) ] ||
+				echo "$f" >>wrong
 		done
 	) &
 done

@@ -107,8 +107,8 @@ sem_sets() {
 		}'
 }
 
-# segments: a line "id size nattch cpid mode" for each segment there is, as a program sees it (the mode
-# in octal, with SHM_DEST).
+# segments: a line "id size nattch cpid mode" for each segment there is, as a program sees it (the
+# mode in octal, with SHM_DEST).
 segments() {
 	perl -MIPC::SysV -e '
 		use constant { SHM_STAT => 13, SHM_INFO => 14 };

@@ -46,7 +46,9 @@ with open(sys.argv[1], "w") as f: subprocess.run(["/bin/echo", sys.argv[2]], std
 sets perl perl -e 'open my $f, ">", $ARGV[0] or die; print $f $ARGV[1]; close $f or die "$!\n"'
 # shellcheck disable=SC2016
 sets dd bash -c 'echo "$2" | dd of="$1" status=none' dd
-! command -v sysctl >/dev/null || [ "$(sysctl -n kernel.msgmax)" = "$(cat $file)" ] || fail "sysctl -n"
+! command -v sysctl >/dev/null || [ "$(sysctl -n kernel.msgmax)" = "$(cat $file)" ] ||
+	fail "sysctl -n"
 echo "3000 40000 50 60" >/proc/sys/kernel/sem || fail "kernel.sem"
-[ "$(tr '\t' ' ' </proc/sys/kernel/sem)" = "3000 40000 50 60" ] || fail "$(cat /proc/sys/kernel/sem)"
+[ "$(tr '\t' ' ' </proc/sys/kernel/sem)" = "3000 40000 50 60" ] ||
+	fail "$(cat /proc/sys/kernel/sem)"
 pass "set by$done"

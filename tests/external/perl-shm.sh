@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Perl's IPC::SharedMem and its own shmread and shmwrite, which attach for each call; IPC::ShareLite, which
-# chains segments and locks them with semaphores.
+# Perl's IPC::SharedMem and its own shmread and shmwrite, which attach for each call;
+# IPC::ShareLite, which chains segments and locks them with semaphores.
 . "$(dirname "$0")/lib.sh"
 need_family shm
 need_family sem
@@ -82,8 +82,9 @@ $m->write(pack('Q', 0), 0, 8);
 			# one through the attach that it has, one that attaches for each call
 			$m->write(pack('Q', 1 + unpack 'Q', $m->read(0, 8)), 0, 8);
 			my $n;
-			shmread($m->id, $n, 0, 8) && shmwrite($m->id, pack('Q', 1 + unpack 'Q', $n), 0, 8)
-				or check(0, 'shmread, shmwrite');
+			shmread($m->id, $n, 0, 8) or check(0, 'shmread');
+			shmwrite($m->id, pack('Q', 1 + unpack 'Q', $n), 0, 8)
+				or check(0, 'shmwrite');
 			check($lock->op(0, 1, SEM_UNDO), 'unlock');
 		}
 	}
@@ -104,7 +105,8 @@ check($m->remove, 'remove');
 check(!IPC::SharedMem->new($key, 0, 0) && $!{ENOENT}, 'the key is free');
 check(($m->stat->mode & 01000) && $m->stat->nattch == 2, 'marked');
 my $again = IPC::SharedMem->new($key, 100, IPC_CREAT | IPC_EXCL | 0600);
-check($again && $again->id != $m->id && $again->read(0, 100) eq "\0" x 100, 'another with that key');
+check($again && $again->id != $m->id, 'another with that key');
+check($again->read(0, 100) eq "\0" x 100, 'with memory of its own');
 check($again->remove, 'remove that');
 $m->write('Y', 101, 1);
 done($stayer, 'who stayed');
@@ -116,14 +118,17 @@ check(!$m->stat && ($!{EINVAL} || $!{EIDRM}), 'gone');
 my $id = shmget IPC_PRIVATE, 5000, 0600;
 check(defined $id, 'shmget');
 my $text;
-check(shmwrite($id, 'text', 4990, 10) && shmread($id, $text, 4988, 8) && $text eq "\0\0text\0\0", 'shmread');
+check(shmwrite($id, 'text', 4990, 10) && shmread($id, $text, 4988, 8), 'shmwrite, shmread');
+check($text eq "\0\0text\0\0", 'what shmread has read');
 check(!shmread($id, $text, 4999, 2) && !shmwrite($id, 'xx', 4999, 2), 'beyond the end');
 my $address = shmat $id, undef, 0;
-check(memwrite($address, 'mem', 1, 3) && memread($address, $text, 0, 5) && $text eq "\0mem\0", 'memread');
+check(memwrite($address, 'mem', 1, 3) && memread($address, $text, 0, 5), 'memwrite, memread');
+check($text eq "\0mem\0", 'what memread has read');
 my $ds = '';
 check(shmctl($id, IPC_STAT, $ds) && unpack('x88 J', $ds) == 1, 'nattch of IPC_STAT');
 substr $ds, 20, 2, pack 'S', 0640;
-check(shmctl($id, IPC_SET, $ds) && shmctl($id, IPC_STAT, $ds) && unpack('x20 S', $ds) == 0640, 'IPC_SET');
+check(shmctl($id, IPC_SET, $ds) && shmctl($id, IPC_STAT, $ds), 'IPC_SET');
+check(unpack('x20 S', $ds) == 0640, 'the mode that was set');
 check(defined shmdt($address) && shmctl($id, IPC_RMID, 0), 'remove');
 check(!defined shmctl($id, IPC_STAT, $ds) && ($!{EINVAL} || $!{EIDRM}), 'gone');
 check(!defined shmget($key, 100, 0) && $!{ENOENT}, 'ENOENT');
@@ -140,8 +145,9 @@ use warnings;
 use IPC::ShareLite qw(:lock);
 use POSIX ();
 alarm 60;
-my $share = IPC::ShareLite->new(-key => 0x75737976, -create => 'yes', -exclusive => 'yes', -destroy => 'yes',
-	-mode => 0600, -size => 4096) or die "create: $!\n";
+my @share = (-key => 0x75737976, -size => 4096);
+my $share = IPC::ShareLite->new(@share, -create => 'yes', -exclusive => 'yes', -destroy => 'yes',
+	-mode => 0600) or die "create: $!\n";
 # longer than a segment: a chain of them
 my $long = join ',', 1 .. 20000;
 $share->store($long);
@@ -149,7 +155,7 @@ $share->num_segments > 20 or die 'segments: ', $share->num_segments, "\n";
 my $pid = fork // die;
 if (!$pid) {
 	alarm 60;
-	my $own = IPC::ShareLite->new(-key => 0x75737976, -create => 'no', -size => 4096) or die "open: $!\n";
+	my $own = IPC::ShareLite->new(@share, -create => 'no') or die "open: $!\n";
 	$own->fetch eq $long or die "fetch\n";
 	$own->store('short');
 	POSIX::_exit(0);
@@ -161,7 +167,7 @@ $share->store(0);
 for (1 .. 4) {
 	next if fork // die;
 	alarm 60;
-	my $own = IPC::ShareLite->new(-key => 0x75737976, -create => 'no', -size => 4096) or die "open: $!\n";
+	my $own = IPC::ShareLite->new(@share, -create => 'no') or die "open: $!\n";
 	for (1 .. 200) {
 		$own->lock(LOCK_EX) or die "lock: $!\n";
 		$own->store($own->fetch + 1);

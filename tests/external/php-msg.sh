@@ -43,7 +43,8 @@ foreach ($workers as $pid)
 
 check(msg_set_queue($q, ['msg_qbytes' => 500]), 'msg_set_queue');
 check(msg_send($q, 1, str_repeat('x', 400), false), 'nearly full');
-check(!@msg_send($q, 1, str_repeat('x', 400), false, false, $error) && $error == MSG_EAGAIN, 'full');
+check(!@msg_send($q, 1, str_repeat('x', 400), false, false, $error), 'full');
+check($error == MSG_EAGAIN, 'EAGAIN');
 check(msg_remove_queue($q) && !msg_queue_exists($key), 'removed');
 echo "done\n";
 P

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# PostgreSQL with its shared buffers in one segment (shared_memory_type=sysv) and what its parallel workers
-# share in others (dynamic_shared_memory_type=sysv). After a crash it relies on three things: nattch is
-# exact, an id tells whether its segment is still in use, and a removed segment ends with its users.
+# PostgreSQL with its shared buffers in one segment (shared_memory_type=sysv) and what its parallel
+# workers share in others (dynamic_shared_memory_type=sysv). After a crash it relies on three
+# things: nattch is exact, an id tells whether its segment is still in use, and a removed segment
+# ends with its users.
 # as: postgres
 # limit: 400
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +11,8 @@ bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 for program in initdb postgres psql pgbench; do
 	[ -x "$bin/$program" ] || skip "needs $program of PostgreSQL, which is not installed"
 done
-[ "$(id -u)" != 0 ] || skip "PostgreSQL refuses to run as root, and the user postgres cannot be had here"
+[ "$(id -u)" != 0 ] ||
+	skip "PostgreSQL refuses to run as root, and the user postgres cannot be had here"
 need perl ps
 need_family shm
 [ ${#W} -lt 80 ] || skip "the name of $W is too long for a socket"
@@ -63,7 +65,8 @@ everybody() {
 	[ "$children" -ge 5 ] && [ "$(buffers 3)" = $((children + 1)) ]
 }
 
-# backend TEXT: the process that performs a query of this text for a client, or works for one that does.
+# backend TEXT: the process that performs a query of this text for a client, or works for one that
+# does.
 backend() {
 	ask "select pid from pg_stat_activity where query like '%$1%' and state = 'active'
 		and backend_type = '${2:-client backend}' and pid <> pg_backend_pid() limit 1"
@@ -72,9 +75,12 @@ there_is() { [ -n "$(backend "$@")" ]; }
 
 # The books of pgbench: all four sums are the same.
 balanced() {
-	ask 'select (select sum(abalance) from pgbench_accounts) = (select sum(delta) from pgbench_history)
-		and (select sum(tbalance) from pgbench_tellers) = (select sum(delta) from pgbench_history)
-		and (select sum(bbalance) from pgbench_branches) = (select sum(delta) from pgbench_history)'
+	ask 'select (select sum(abalance) from pgbench_accounts)
+			= (select sum(delta) from pgbench_history)
+		and (select sum(tbalance) from pgbench_tellers)
+			= (select sum(delta) from pgbench_history)
+		and (select sum(bbalance) from pgbench_branches)
+			= (select sum(delta) from pgbench_history)'
 }
 check_books() {
 	[ "$(balanced)" = t ] || trouble "the books do not balance $1"
@@ -120,7 +126,8 @@ base=$(count)
 "$bin/pgbench" -h "$W" -U pg -n -q -i -s 1 postgres >out 2>&1 || trouble "pgbench -i"
 bench 50
 check_books "after pgbench"
-ask 'create table t as select g as a, g % 7 as b from generate_series(1, 100000) g' || trouble "create"
+ask 'create table t as select g as a, g % 7 as b from generate_series(1, 100000) g' ||
+	trouble "create"
 ask 'analyze t; alter table t set (parallel_workers = 4)' || trouble "analyze"
 query='select count(*), sum(a), sum(b) from t where b <> 3'
 serial=$(sql -c 'set max_parallel_workers_per_gather = 0' -c "$query") || trouble "serial query"
@@ -158,8 +165,8 @@ until_true 20 everybody || trouble "nattch after the crash is $(buffers 3)"
 bench 10
 check_books "after a backend was killed"
 
-# The server is killed while one of its processes is stopped and so lives on: no other server may have the
-# data, neither one that finds the lock file nor one that finds the key alone.
+# The server is killed while one of its processes is stopped and so lives on: no other server may
+# have the data, neither one that finds the lock file nor one that finds the key alone.
 old=$(buffers 1)
 ask 'select pg_sleep(1000)' >out 2>&1 &
 client=$!
@@ -174,7 +181,7 @@ for lock in found missing; do
 	: >log
 	timeout 30 "$bin/postgres" -D data >>log 2>&1
 	status=$?
-	{ [ $status != 0 ] && grep -q 'pre-existing shared memory block .* is still in use' log; } ||
+	[ $status != 0 ] && grep -q 'pre-existing shared memory block .* is still in use' log ||
 		trouble "status $status: a second server was not refused (lock file $lock)"
 	attached "$old" 1 || trouble "the refused server has changed the old segment"
 done

@@ -10,7 +10,8 @@
 #
 # Everything happens in namespaces of its own (IPC, processes, mounts with a new /dev/shm), so that
 # runs never meet, a deadline ends all there is, and whatever is left over at the end is the run's:
-# an object in the kernel, a file in /dev/shm, a process. Exit status 0, 77 for skipped, else failed.
+# an object in the kernel, a file in /dev/shm, a process. Exit status 0, 77 for skipped, else
+# failed.
 set -u
 SETTLE=${EXTERNAL_SETTLE:-10} # seconds for what cleans up in the background
 
@@ -42,8 +43,8 @@ if [ "$1" != --inside ]; then
 	trap 'exit 130' INT TERM
 	chmod 1777 "$W"
 	export W
-	timeout -k 5 "$LIMIT" "${enclosure[@]}" \
-		bash "$here/run.sh" --inside "$backend" "$script" "$usysv" "$preload" "$deny" </dev/null
+	timeout -k 5 "$LIMIT" "${enclosure[@]}" bash "$here/run.sh" --inside \
+		"$backend" "$script" "$usysv" "$preload" "$deny" </dev/null
 	status=$?
 	[ $status != 124 ] || echo "FAIL $(basename "$script" .sh): not finished within $LIMIT s"
 	exit $status
@@ -66,8 +67,8 @@ export BACKEND=$backend
 mkdir -m 1777 "$W/tmp"
 export TMPDIR=$W/tmp
 
-# A script that says "# as: USER" runs as that user, where this is possible: there are other users here
-# than root, and that one can get at the programs. So programs and namespace have one user.
+# A script that says "# as: USER" runs as that user, where this is possible: there are other users
+# here than root, and that one can get at the programs. So programs and namespace have one user.
 as=()
 user=$(sed -n 's/^# as: //p' "$script" | head -n 1)
 if [ -n "$user" ] && [ "$(id -u)" = 0 ] && grep -q 4294967295 /proc/self/uid_map &&
@@ -100,8 +101,8 @@ leftovers() {
 	find /dev/shm -mindepth 1 ! -regex '/dev/shm/usysv-[0-9]+' | sed 's/^/file: /'
 	for p in /proc/[0-9]*; do
 		[ "$p" = /proc/$$ ] || [ "$p" = "/proc/$BASHPID" ] || [ ! -r "$p/cmdline" ] ||
-			ps -o pid=,stat=,args= -p "${p#/proc/}" | grep -v "run.sh --inside\|ps -o pid" |
-			sed 's/^/process: /'
+			ps -o pid=,stat=,args= -p "${p#/proc/}" |
+			grep -v "run.sh --inside\|ps -o pid" | sed 's/^/process: /'
 	done
 }
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# ipcmk, ipcs, ipcrm and lsipc of util-linux, and busybox's where it has them, on objects that are in use:
-# they read /proc/sysvipc and /proc/sys/kernel first and make the calls only where those files are missing.
+# ipcmk, ipcs, ipcrm and lsipc of util-linux, and busybox's where it has them, on objects that are
+# in use: they read /proc/sysvipc and /proc/sys/kernel first and make the calls only where those
+# files are missing.
 # limit: 300
 . "$(dirname "$0")/lib.sh"
 need ipcmk ipcs ipcrm lsipc awk perl
@@ -16,7 +17,8 @@ id_of() {
 	awk '{ print $NF }'
 }
 
-# fields COMMAND... ID FIELD=VALUE...: the one line of the output that has ID in field $column has these.
+# fields COMMAND... ID FIELD=VALUE...: the one line of the output that has ID in field $column has
+# these.
 column=1
 fields() {
 	local command=() field line
@@ -26,7 +28,8 @@ fields() {
 	done
 	"${command[@]}" >list || fail "${command[*]}: status $?"
 	line=$(awk -v c="$column" -v id="$1" '$c == id' list)
-	{ [ -n "$line" ] && [ "$(wc -l <<<"$line")" = 1 ]; } || fail "${command[*]} has not one $1: $(cat list)"
+	{ [ -n "$line" ] && [ "$(wc -l <<<"$line")" = 1 ]; } ||
+		fail "${command[*]} has not one $1: $(cat list)"
 	shift
 	for field; do
 		[ "$(awk -v n="${field%%=*}" '{ print $n }' <<<"$line")" = "${field#*=}" ] ||
@@ -39,7 +42,8 @@ has() {
 	local text=$1
 	shift
 	"$@" >list || fail "$*: status $?"
-	sed 's/[[:blank:]]\+/ /g; s/^ //; s/ $//' list | grep -qxF -- "$text" || fail "$* has no '$text': $(cat list)"
+	sed 's/[[:blank:]]\+/ /g; s/^ //; s/ $//' list | grep -qxF -- "$text" ||
+		fail "$* has no '$text': $(cat list)"
 }
 
 segment=$(ipcmk -M 12345 -p 0640 | id_of)
@@ -63,7 +67,7 @@ fields ipcs -m -c "$segment" 2=640 3="$owner" 5="$owner"
 fields ipcs -s -c "$set" 2=604 3="$owner" 5="$owner"
 fields ipcs -q -c "$queue" 2=644 3="$owner" 5="$owner"
 
-# ---- in use: a process that has the segment attached twice, waits for a semaphore, and has sent ----
+# ---- in use: a process has the segment attached twice, waits for a semaphore, and has sent ----
 
 cat >user.pl <<'P'
 use strict;
@@ -89,8 +93,10 @@ fields ipcs -q "$queue" 5=8 6=2
 column=1
 fields ipcs -m -p "$segment" 3="$me" 4="$user"
 fields ipcs -q -p "$queue" 3="$user" 4=0
-! ipcs -m -t | awk -v id="$segment" '$1 == id && $3 == "Not" { n++ } END { exit n != 1 }' || fail "ipcs -m -t"
-! ipcs -s -t | awk -v id="$set" '$1 == id && $3 == "Not" { n++ } END { exit n != 1 }' || fail "ipcs -s -t"
+! ipcs -m -t | awk -v id="$segment" '$1 == id && $3 == "Not" { n++ } END { exit n != 1 }' ||
+	fail "ipcs -m -t"
+! ipcs -s -t | awk -v id="$set" '$1 == id && $3 == "Not" { n++ } END { exit n != 1 }' ||
+	fail "ipcs -s -t"
 has "bytes=12345 lpid=$user cpid=$me nattch=2" ipcs -m -i "$segment"
 has "mode=0640 access_perms=0640" ipcs -m -i "$segment"
 has "det_time=Not set" ipcs -m -i "$segment"
@@ -110,8 +116,8 @@ has "used space = 8 bytes" ipcs -u
 fields lsipc -m --raw --noheadings -b -o ID,PERMS,OWNER,SIZE,NATTCH,CPID,LPID,CUID,UID "$segment" \
 	2=rw-r----- 3="$owner" 4=12345 5=2 6="$me" 7="$user" 8="$(id -u)" 9="$(id -u)"
 fields lsipc -s --raw --noheadings -o ID,PERMS,OWNER,NSEMS "$set" 2=rw----r-- 3="$owner" 4=7
-fields lsipc -q --raw --noheadings -b -o ID,PERMS,OWNER,USEDBYTES,MSGS,LSPID,LRPID "$queue" 2=rw-r--r-- \
-	3="$owner" 4=8 5=2 6="$user" 7=0
+fields lsipc -q --raw --noheadings -b -o ID,PERMS,OWNER,USEDBYTES,MSGS,LSPID,LRPID "$queue" \
+	2=rw-r--r-- 3="$owner" 4=8 5=2 6="$user" 7=0
 has "Segment size: 12345" lsipc -b -m -i "$segment"
 has "Attached processes: 2" lsipc -m -i "$segment"
 has "Last user PID: $user" lsipc -m -i "$segment"
@@ -119,11 +125,13 @@ has "Semaphores: 7" lsipc -s -i "$set"
 has "Messages: 2" lsipc -q -i "$queue"
 lsipc -g >list || fail "lsipc -g"
 for line in MSGMNI=1 SHMMNI=1 SEMMNI=1 SEMMNS=7; do
-	awk -v r="${line%=*}" -v n="${line#*=}" '$1 == r && $(NF - 1) == n { k++ } END { exit k != 1 }' list ||
+	awk -v r="${line%=*}" -v n="${line#*=}" \
+		'$1 == r && $(NF - 1) == n { k++ } END { exit k != 1 }' list ||
 		fail "lsipc -g: not $line: $(cat list)"
 done
 lsipc -m -J | perl -MJSON::PP -e 'local $/; my $all = decode_json(<STDIN>)->{sharedmemory};
-	exit(@$all != 1 || $all->[0]{id} != $ARGV[0] || $all->[0]{nattch} != 2)' "$segment" || fail "lsipc -J"
+	exit(@$all != 1 || $all->[0]{id} != $ARGV[0] || $all->[0]{nattch} != 2)' "$segment" ||
+		fail "lsipc -J"
 
 # the files themselves: each has its header and the one line
 for line in "shm shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap" \
@@ -142,16 +150,19 @@ limits_agree() {
 	for limit in "msgmni=max queues system wide" "msgmax=max size of message (bytes)" \
 		"msgmnb=default max size of queue (bytes)" "shmmni=max number of segments"; do
 		file=/proc/sys/kernel/${limit%%=*}
-		grep -qxF "${limit#*=} = $(cat "$file")" list || fail "ipcs -l, $file $(cat "$file"): $(cat list)"
+		grep -qxF "${limit#*=} = $(cat "$file")" list ||
+			fail "ipcs -l, $file $(cat "$file"): $(cat list)"
 	done
 	read -ra line </proc/sys/kernel/sem
-	for limit in "3=max number of arrays" "0=max semaphores per array" "1=max semaphores system wide" \
-		"2=max ops per semop call"; do
-		grep -qxF "${limit#*=} = ${line[${limit%%=*}]}" list || fail "ipcs -l, ${line[*]}: $(cat list)"
+	for limit in "3=max number of arrays" "0=max semaphores per array" \
+		"1=max semaphores system wide" "2=max ops per semop call"; do
+		grep -qxF "${limit#*=} = ${line[${limit%%=*}]}" list ||
+			fail "ipcs -l, ${line[*]}: $(cat list)"
 	done
 	for limit in MSGMNI=msgmni SHMMNI=shmmni; do
 		lsipc -g --raw --noheadings -o RESOURCE,LIMIT |
-			grep -qx "${limit%%=*} $(cat "/proc/sys/kernel/${limit#*=}")" || fail "lsipc -g: $limit"
+			grep -qx "${limit%%=*} $(cat "/proc/sys/kernel/${limit#*=}")" ||
+				fail "lsipc -g: $limit"
 	done
 }
 limits_agree
@@ -161,7 +172,8 @@ if (echo 0 >/proc/sys/kernel/shm_rmid_forced) 2>/dev/null; then
 	for name in shmmax shmall shmmni sem msgmax msgmnb msgmni; do
 		cat /proc/sys/kernel/$name >"was.$name"
 	done
-	# lower NAME VALUE COMMAND...: with this limit, the command fails; it succeeds as it was before
+	# lower NAME VALUE COMMAND...: with this limit, the command fails; it succeeds as it was
+	# before
 	lower() {
 		local file=/proc/sys/kernel/$1 was=was.$1
 		echo "$2" >"$file" || fail "$file"

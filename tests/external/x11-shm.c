@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * x11-shm: a client of the X server's MIT-SHM extension, that compares every pixel; x11.sh starts it.
+ * x11-shm: a client of the X server's MIT-SHM extension, that compares every pixel; x11.sh starts
+ * it.
  *
- *   x11-shm pictures   pictures go both ways through segments, and the same ones through the socket;
- *                      what they show must agree. Prints "done".
- *   x11-shm hold       shows a picture from a segment that is already marked for removal, prints its
- *                      id, and waits to be killed.
- *   x11-shm survive    the same, but waits for the end of the server and then looks whether it is the
- *                      only one that has the segment attached. Prints "survived".
+ *   x11-shm pictures   pictures go both ways through segments, and the same ones through the
+ *                      socket; what they show must agree. Prints "done".
+ *   x11-shm hold       shows a picture from a segment that is already marked for removal, prints
+ *                      its id, and waits to be killed.
+ *   x11-shm survive    the same, but waits for the end of the server and then looks whether it is
+ *                      the only one that has the segment attached. Prints "survived".
  *
  * The server gets no more of a segment than its id, attaches it in its own process, and is told
  * nothing of its removal. An exit status other than 0 comes with a line that says what was wrong.

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Xvfb, its screen in a segment (-shmem), and clients of its MIT-SHM extension: the server attaches by an id
-# that a client sends. Pictures are compared pixel by pixel (x11-shm.c); clients and server are killed.
+# Xvfb, its screen in a segment (-shmem), and clients of its MIT-SHM extension: the server attaches
+# by an id that a client sends. Pictures are compared pixel by pixel (x11-shm.c); clients and server
+# are killed.
 . "$(dirname "$0")/lib.sh"
 need Xvfb x11perf xdpyinfo xsetroot xwd perl
 [ -x "${X11_SHM:-}" ] || skip "needs libxext-dev and libx11-dev when usysv is built"
@@ -32,7 +33,8 @@ start() {
 		number=$((1000 + RANDOM))
 		if [ ! -e "/tmp/.X$number-lock" ] && [ ! -e "/tmp/.X11-unix/X$number" ]; then
 			export DISPLAY=:$number
-			Xvfb $DISPLAY -screen 0 1024x768x24 -shmem -nolisten tcp -noreset >server.log 2>&1 &
+			Xvfb $DISPLAY -screen 0 1024x768x24 -shmem -nolisten tcp -noreset \
+				>server.log 2>&1 &
 			server=$!
 			until_true 30 answers_or_ended || trouble "the server does not answer"
 			kill -0 $server && break
@@ -60,8 +62,10 @@ use warnings;
 my ($id, $file, @colour) = @ARGV;
 my ($there, $fetched, $part) = ('', '');
 sub picture {
-	my ($size, $version, $width, $height, $line, $colours) = (unpack 'N*', $_[0])[0, 1, 4, 5, 12, 19];
-	$version == 7 && $width == 1024 && $height == 768 or die "no picture: $version $width $height\n";
+	my ($size, $version, $width, $height, $line, $colours) =
+		(unpack 'N*', $_[0])[0, 1, 4, 5, 12, 19];
+	$version == 7 && $width == 1024 && $height == 768
+		or die "no picture: $version $width $height\n";
 	return substr $_[0], $size + 12 * $colours, $line * $height;
 }
 open my $f, '<:raw', $file or die;
@@ -79,7 +83,8 @@ P
 colour() {
 	xsetroot -solid "#$3$2$1" || trouble "xsetroot"
 	xwd -root -silent -out picture || trouble "xwd"
-	perl compare.pl "$screen" picture "$1" "$2" "$3" >out 2>&1 || trouble "screen of colour $3$2$1"
+	perl compare.pl "$screen" picture "$1" "$2" "$3" >out 2>&1 ||
+		trouble "screen of colour $3$2$1"
 }
 
 start
@@ -93,14 +98,15 @@ out=$("$X11_SHM" pictures 2>&1) || trouble "$out"
 until_true 20 only_screen || trouble "segments are left after a client"
 
 tests=(-shmput100 -shmputxy100 -shmget100 -shmgetxy100)
-x11perf -display $DISPLAY -reps 50 -repeat 1 "${tests[@]}" >perf 2>&1 || trouble "x11perf: $(cat perf)"
+x11perf -display $DISPLAY -reps 50 -repeat 1 "${tests[@]}" >perf 2>&1 ||
+	trouble "x11perf: $(cat perf)"
 [ "$(grep -c ' reps @.*: Shm' perf)" = ${#tests[@]} ] || trouble "x11perf: $(cat perf)"
 until_true 20 only_screen || trouble "segments are left after x11perf"
 
 if command -v ffmpeg >/dev/null; then
 	colour 11 aa 22
-	ffmpeg -nostdin -loglevel error -f x11grab -draw_mouse 0 -video_size 1024x768 -i $DISPLAY -frames:v 1 \
-		-f rawvideo -pix_fmt rgb24 -y grabbed >out 2>&1 || trouble "ffmpeg"
+	ffmpeg -nostdin -loglevel error -f x11grab -draw_mouse 0 -video_size 1024x768 -i $DISPLAY \
+		-frames:v 1 -f rawvideo -pix_fmt rgb24 -y grabbed >out 2>&1 || trouble "ffmpeg"
 	perl -e 'local $/; exit(<STDIN> ne "\x22\xaa\x11" x (1024 * 768))' <grabbed ||
 		trouble "ffmpeg has grabbed something else"
 	until_true 20 only_screen || trouble "segments are left after ffmpeg"

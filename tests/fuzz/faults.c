@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * System calls that fail: of a program on usysv the n-th call of each kind, for n = 1, 2, ... until a
- * run makes fewer of them. Each run must end by itself, with calls that work or say what is
+ * System calls that fail: of a program on usysv the n-th call of each kind, for n = 1, 2, ... until
+ * a run makes fewer of them. Each run must end by itself, with calls that work or say what is
  * lacking; what is left afterwards is nothing, or a namespace that is consistent, holds no object
  * and in which the next program works.
  *
  * With --early the calls count that come before main(), too: of the loader, of the library's
- * constructor, of a constructor that makes the program's first call. A program that the loader cannot
- * start, or starts without the library, has had bad luck.
+ * constructor, of a constructor that makes the program's first call. A program that the loader
+ * cannot start, or starts without the library, has had bad luck.
  *
- * The library makes its system calls itself, so they are caught in the kernel: a seccomp filter hands
- * the kind in question to this process, which lets it through or answers with an error. The filter
- * reaches all descendants, the reaper too; that the last of them is gone ends the run.
+ * The library makes its system calls itself, so they are caught in the kernel: a seccomp filter
+ * hands the kind in question to this process, which lets it through or answers with an error. The
+ * filter reaches all descendants, the reaper too; that the last of them is gone ends the run.
  *
  *	faults USYSV PRELOAD FAULTS-USER [--early] [SYSTEM-CALL...]
  */
@@ -52,7 +52,7 @@
 static const struct kind {
 	const char *name;
 	int nr, error;
-	int missing; /* a system call that fails with EINVAL always, as in an older kernel; 0: none */
+	int missing; /* one that fails with EINVAL always, as in an older kernel; 0: none */
 } kinds[] = {
 	{"mmap", SYS_mmap, ENOMEM, 0},
 	{"mremap", SYS_mremap, ENOMEM, 0},

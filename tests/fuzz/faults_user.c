@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * The program whose system calls fail (faults.c): all families of System V IPC, a child, a thread
- * for which a sleep ends, a view of /proc, an exit with SEM_UNDO; with FAULTS_EARLY also a call in a
- * constructor. Between the two marks any call may fail, with an error of this kind of failure; after
- * the second everything works again, unless the process could not enter the namespace at all:
+ * for which a sleep ends, a view of /proc, an exit with SEM_UNDO; with FAULTS_EARLY also a call in
+ * a constructor. Between the two marks any call may fail, with an error of this kind of failure;
+ * after the second everything works again, unless the process could not enter the namespace at all:
  * that stays as it is. All objects are removed at the end.
  *
  *	faults-user NEVER | faults-user ANY

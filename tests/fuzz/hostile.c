@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A hostile region: rounds (rounds.h) of damage and use (hostile_region.h) in a child, which may die
- * of a fault or of a round that takes no end. The round is then named.
+ * A hostile region: rounds (rounds.h) of damage and use (hostile_region.h) in a child, which may
+ * die of a fault or of a round that takes no end. The round is then named.
  */
 #include <errno.h>
 #include <signal.h>

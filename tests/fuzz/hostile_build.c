@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The region that each round starts from: semaphore sets with undo records and sleepers, queues with
- * messages and sleepers, segments with attaches, made by the calls themselves. See the header.
+ * The region that each round starts from: semaphore sets with undo records and sleepers, queues
+ * with messages and sleepers, segments with attaches, made by the calls themselves. See the header.
  */
 #include "fuzz/hostile_region.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * What a program meets that has run out of something: all families of System V IPC while a limit is
- * reached, before the first call or between calls. A call works or says what is lacking; afterwards,
- * the limit lifted, everything works. Run in a namespace by lack.sh.
+ * reached, before the first call or between calls. A call works or says what is lacking;
+ * afterwards, the limit lifted, everything works. Run in a namespace by lack.sh.
  *
  *	lack WHICH
  */
@@ -41,7 +41,7 @@ _Noreturn static void wrong(const char *call)
 	exit(1);
 }
 
-/* What happens to the descriptors between any two calls: those from here on are closed; -1: none. */
+/* Between any two calls the descriptors from here on are closed; -1: none. */
 static int closes_from = -1;
 
 static void between_calls(void)

@@ -27,7 +27,8 @@ for size in 1m 2m 8m; do
 	for options in -m -rm; do
 		unshare $options true 2>/dev/null || continue
 		for which in full full-shm; do
-			status 0 unshare $options -- sh -c 'mount -t tmpfs -o size="$1",mode=700 none "$2" &&
+			status 0 unshare $options -- sh -c '
+				mount -t tmpfs -o size="$1",mode=700 none "$2" &&
 				USYSV_DIR=$2 exec "$3" run --check -- "$4" "$5"' \
 				sh $size "$work/small" "$usysv" "$user" $which
 		done

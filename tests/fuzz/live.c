@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * A live region that somebody spoils: programs of all families (live_user.c) run on usysv while this
- * process, which has the region mapped too, changes words, empties pages and cuts the file off.
- * Nobody of them may die of a signal or stay in a call, the reaper neither. Afterwards the commands
- * do: `usysv check` ends and says what is wrong, `usysv rm --force` leaves nothing.
+ * A live region that somebody spoils: programs of all families (live_user.c) run on usysv while
+ * this process, which has the region mapped too, changes words, empties pages and cuts the file
+ * off. Nobody of them may die of a signal or stay in a call, the reaper neither. Afterwards the
+ * commands do: `usysv check` ends and says what is wrong, `usysv rm --force` leaves nothing.
  *
  * Each round has a namespace in a base directory of its own, on a small tmpfs where mounts are
  * allowed: a spoilt mark then makes nobody fill the machine's memory. What is chosen follows from

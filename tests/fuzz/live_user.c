@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 /*
  * A program whose namespace is being spoilt under it (live.c): all families of calls, sleeps that a
- * timer ends, children by fork and vfork that exit, execute or are killed, threads, another image of
- * itself, the views of /proc. Any call may fail, with any error, or give nonsense; what must not
+ * timer ends, children by fork and vfork that exit, execute or are killed, threads, another image
+ * of itself, the views of /proc. Any call may fail, with any error, or give nonsense; what must not
  * happen is a signal that nobody sent, or a call that does not return.
  *
  * Attached memory is not touched: a segment whose recorded size is spoilt may be mapped shorter.
  *
  *	live-user SEED END-NS BOARD DEPTH
  *
- * With the depth -1 it only sleeps for a semaphore that nobody ever gives, until its region is lost.
+ * With the depth -1 it only sleeps for a semaphore that nobody ever gives, until its region is
+ * lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -259,7 +260,7 @@ static void views(uint64_t *s)
 		close(fd);
 }
 
-/* ---- Processes and threads -------------------------------------------------------------------- */
+/* ---- Processes and threads ---------------------------------------------------------------- */
 
 _Noreturn static void execute_again(void)
 {
@@ -411,8 +412,8 @@ static void step(void)
 	}
 }
 
-/* The region is cut off under a sleeper that handlers interrupt. Less private memory is allowed than
- * a region is long. */
+/* The region is cut off under a sleeper that handlers interrupt. Less private memory is allowed
+ * than a region is long. */
 static void sleep_until_lost(void)
 {
 	struct rlimit data = {1ull << 30, 1ull << 30};

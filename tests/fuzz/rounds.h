@@ -18,8 +18,8 @@ struct rounds {
 };
 
 /*
- * Reads the options and prints the seed; optind is then that of the first other word. Without number
- * and time there are `usual` rounds. Ends the program with 2 when the options are wrong.
+ * Reads the options and prints the seed; optind is then that of the first other word. Without
+ * number and time there are `usual` rounds. Ends the program with 2 when the options are wrong.
  */
 void rounds_begin(struct rounds *rounds, int argc, char **argv, uint64_t usual);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * A handler interrupts a msgrcv() that sleeps, while the queue's lock is in the hands of a process that
- * is stopped: the handler runs all the same, and what the sleeper is given before the handler
+ * A handler interrupts a msgrcv() that sleeps, while the queue's lock is in the hands of a process
+ * that is stopped: the handler runs all the same, and what the sleeper is given before the handler
  * returns is what msgrcv() returns.
  *
- * No program can be stopped at a chosen instruction from outside; so the lock is put into the stopped
- * process's hands from here, in the region, as it would have done itself.
+ * No program can be stopped at a chosen instruction from outside; so the lock is put into the
+ * stopped process's hands from here, in the region, as it would have done itself.
  *
  *	usysv run -- stopped
  */

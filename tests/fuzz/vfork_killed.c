@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * A vfork child that is killed in the middle of a call of the library runs in its parent's memory:
- * what it had locked there must not stay locked. A seccomp filter of the child's own kills it at its
- * first system call of a kind; for each kind that registering and attaching make, before the parent
- * has made a call, after, and as the first process of a pid namespace: there it has another id than
- * its parent knows. Then the parent uses all families.
+ * what it had locked there must not stay locked. A seccomp filter of the child's own kills it at
+ * its first system call of a kind; for each kind that registering and attaching make, before the
+ * parent has made a call, after, and as the first process of a pid namespace: there it has another
+ * id than its parent knows. Then the parent uses all families.
  *
  * Run by vfork_killed.sh, in a namespace and with a time limit, once a case: vfork-killed CASE;
  * without one, how many.

@@ -8,7 +8,8 @@ last=$(($("$user") - 1))
 killed=0
 for n in $(seq 0 $last); do
 	# By force: while it waits for a lock, all signals are blocked.
-	timeout -s KILL 20 "$usysv" run --check -- "$user" "$n" >"$work/out" 2>"$work/err" </dev/null
+	timeout -s KILL 20 "$usysv" run --check -- "$user" "$n" \
+		>"$work/out" 2>"$work/err" </dev/null
 	got=$?
 	[ $got -eq 77 ] && skip 'seccomp cannot be had here'
 	if [ $got -ne 0 ]; then

@@ -6,8 +6,9 @@ a death does; every relaxed access has a reason.
 A site is labelled by `NAME_Pn/E` in a comment on its statement or directly above (also above a
 group of atomic accesses without a blank line in between), or by a function whose head comment
 cites the card. E is A, R or AR: which end of the pairing the site is; a head comment may leave it
-out. A word that no other process sees says "private" instead. A card is a comment block that begins with `NAME_Pn  title` and has rows word, writers, order
-and death; doc/PROTOCOLS.md lists all of them with their files. Tests that a card names exist.
+out. A word that no other process sees says "private" instead. A card is a comment block that begins
+with `NAME_Pn  title` and has rows word, writers, order and death; doc/PROTOCOLS.md lists all of
+them with their files. Tests that a card names exist.
 
     protocols.py ROOT          check
     protocols.py ROOT --index  print the table for doc/PROTOCOLS.md

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * A process ends by exit() while other threads of it take and give back, with SEM_UNDO, or make their
- * first call just then. Whatever they had is back when its parent has waited for it.
+ * A process ends by exit() while other threads of it take and give back, with SEM_UNDO, or make
+ * their first call just then. Whatever they had is back when its parent has waited for it.
  *
  *   exit-threads [ROUNDS]
  *

@@ -84,7 +84,8 @@ void storm_set_up(void)
 
 /* ---- Who sleeps on ----------------------------------------------------------------------- */
 
-/* Its letter in /proc: S is in the kernel, asleep. 0: gone, or all of it dead and not waited for. */
+/* Its letter in /proc: S is in the kernel, asleep. 0: gone, or all of it dead and not waited
+ * for. */
 static char state_of(pid_t pid)
 {
 	char path[64], line[512], *end, state = 0;

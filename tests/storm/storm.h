@@ -4,10 +4,10 @@
  *
  *   set up    a program makes the round's objects
  *   storm     nurseries keep their places filled with workers, which do everything at random by the
- *             C library's calls; the warden, who is no user of the namespace, kills one of them every
- *             few milliseconds, and now and then a whole nursery, or the reaper
- *   reckoning nobody is killed any more; whoever can end ends; who sleeps on must have a reason; then
- *             everything is counted and removed, and nothing may be left
+ *             C library's calls; the warden, who is no user of the namespace, kills one of them
+ *             every few milliseconds, and now and then a whole nursery, or the reaper
+ *   reckoning nobody is killed any more; whoever can end ends; who sleeps on must have a reason;
+ *             then everything is counted and removed, and nothing may be left
  *
  * What the processes did they write down, before and after, in a ledger that outlives each of
  * them. What stands between "before" and "after" of a killed process may have happened or not; all

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# kill-sem.sh USYSV PROGRAM SECONDS: real processes killed in a namespace of their own, which must be
-# sound afterwards.
+# kill-sem.sh USYSV PROGRAM SECONDS: real processes killed in a namespace of their own, which must
+# be sound afterwards.
 usysv=$1
 program=$2
 seconds=$3
