@@ -17,6 +17,19 @@ enum ident_state {
 	IDENT_UNKNOWN, /* /proc cannot tell (not mounted, hidden, another pid namespace) */
 };
 
+/*
+ * A number for how the calling process sees others: those who have the same number mean the same by
+ * pids and start times. 0 when its /proc is that of other pids. -ENOENT: it has none.
+ */
+int ident_view(uint32_t *ret);
+
+/*
+ * Would a child of the calling process be in another pid namespace, after unshare(CLONE_NEWPID) or
+ * setns()? The first such child is its process 1, and with it the namespace ends: that is for the
+ * program to make. Unknown, without /proc: no.
+ */
+bool ident_forks_away(void);
+
 /* Start time of pid in clock ticks since boot; 0 when unknown. */
 uint64_t ident_start(pid_t pid);
 

@@ -131,7 +131,7 @@ static unsigned live_users(const unsigned char *base)
 
 		if (!p || load_acquire(&p->state) == PROC_FREE || (p->flags & PROC_REAPER))
 			continue;
-		switch (ident_process((pid_t)p->pid, p->start)) {
+		switch (office_state_of(p)) {
 		case IDENT_GONE:
 		case IDENT_EXITING:
 			break;

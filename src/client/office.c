@@ -24,6 +24,15 @@ static const struct proc_shm *reaper_of(const unsigned char *base, uint32_t link
 	return p;
 }
 
+enum ident_state office_state_of(const struct proc_shm *p)
+{
+	uint32_t view;
+
+	if (p->pidns == 0 || ident_view(&view) < 0 || view != p->pidns)
+		return IDENT_UNKNOWN;
+	return ident_process((pid_t)p->pid, p->start);
+}
+
 /*
  * A reaper executes no other program, so it is alive as long as its process is: that costs one look
  * into /proc, where the engine's question may open the region and so wake other reapers.
@@ -34,7 +43,7 @@ static bool in_office(struct caller *c, uint32_t link)
 
 	if (!p)
 		return false;
-	return link - 1 == c->thread_ix || ident_process((pid_t)p->pid, p->start) == IDENT_ALIVE ||
+	return link - 1 == c->thread_ix || office_state_of(p) == IDENT_ALIVE ||
 	       !c->ops->is_dead(c, link - 1, true);
 }
 
@@ -72,7 +81,7 @@ uint32_t office_pid(const unsigned char *base)
 
 	if (!p)
 		return 0;
-	switch (ident_process((pid_t)p->pid, p->start)) {
+	switch (office_state_of(p)) {
 	case IDENT_GONE:
 	case IDENT_EXITING:
 		return 0;

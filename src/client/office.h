@@ -23,7 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/ident.h"
 #include "core/caller.h"
+#include "core/layout.h"
 
 /* Has somebody alive the office? [signal] */
 bool office_held(struct caller *c);
@@ -34,7 +36,11 @@ bool office_take(struct caller *c);
 /* Gives it up, if it is the caller's. */
 void office_leave(struct caller *c);
 
-/* Pid of the reaper in office, 0 without one; by the registry and /proc, for who only looks. */
+/* The state of a registered process, as far as its numbers mean anything to the caller. [signal] */
+enum ident_state office_state_of(const struct proc_shm *p);
+
+/* Pid of the reaper in office, 0 without one; by the registry and /proc, for who only looks. One that
+ * cannot be judged counts. */
 uint32_t office_pid(const unsigned char *base);
 
 #endif

@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/ident.h"
 #include "base/sys.h"
 #include "client/namespace.h"
 #include "client/spare.h"
@@ -214,12 +215,17 @@ static bool too_soon(void)
 	return false;
 }
 
+static bool may_start(void)
+{
+	return sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) != 1 && !ident_forks_away();
+}
+
 int reaper_start(const struct namespace_place *place)
 {
 	int saved = errno, r = 0;
 	struct start *w;
 
-	if (sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) == 1)
+	if (!may_start())
 		return -EOPNOTSUPP;
 	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
@@ -246,5 +252,8 @@ out:
 
 int reaper_start_missed(const struct namespace_place *place)
 {
+	/* Asked first: children, who may, are not to be kept from it by one who may not. */
+	if (!may_start())
+		return -EOPNOTSUPP;
 	return too_soon() ? -EAGAIN : reaper_start(place);
 }

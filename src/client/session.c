@@ -89,10 +89,10 @@ struct process_record *session_registered(void)
 
 static uint32_t pid_namespace(void)
 {
-	struct stat st;
+	uint32_t view;
 
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0) == 0)
-		return (uint32_t)st.st_ino;
+	if (ident_view(&view) == 0)
+		return view;
 	/* No /proc here (chroot): the parent's, unless this is the first of a new one. */
 	return session_pid() == 1 ? 0 : session.process.pidns;
 }

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 
 #include "base/atomic.h"
+#include "base/ident.h"
 #include "base/sys.h"
 
 #ifndef SYS_close_range
@@ -127,7 +128,7 @@ int spare_run(int (*run)(void *context), void *context)
 	int pid, saved = errno;
 
 	h.result = run(context);
-	if (!spare_would_help(h.result))
+	if (!spare_would_help(h.result) || ident_forks_away())
 		return h.result;
 	stack = sys_call(SYS_mmap, 0, HELPER_STACK, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -190,7 +190,7 @@ static bool only_dying(const struct reaper *r)
 		if (!p || PROC_STATE(load_acquire(&p->state)) != PROC_LIVE ||
 		    (p->flags & PROC_REAPER))
 			continue;
-		state = ident_process((pid_t)p->pid, p->start);
+		state = office_state_of(p);
 		if (state == IDENT_ALIVE || state == IDENT_UNKNOWN)
 			return false;
 	}

@@ -6,10 +6,13 @@
  *   start plain        with a handler for SIGCHLD, and a child of its own
  *   start subreaper    as the one who inherits orphans
  *   start threads      while another thread waits for any child
+ *   start forks-away   after unshare(CLONE_NEWPID), when whatever child comes first is the process 1
+ *                      of another namespace; status 77: not permitted
  */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,6 +68,38 @@ static void *waits(void *arg)
 	return NULL;
 }
 
+static int fork_away(void)
+{
+	int id, status = -1;
+	pid_t first;
+
+	if (unshare(CLONE_NEWPID) < 0)
+		return 77;
+	id = semget(IPC_PRIVATE, 1, 0600);
+	expect(id >= 0, "semget");
+	first = fork();
+	if (first == 0) {
+		struct sembuf up = {0, 1, 0};
+		pid_t second;
+
+		expect(getpid() == 1, "the first child is not the first");
+		expect(semop(id, &up, 1) == 0, "semop of the first child");
+		second = fork();
+		if (second == 0) {
+			expect(semop(id, &up, 1) == 0, "semop of the second child");
+			_exit(failures > 0);
+		}
+		expect(second > 0 && waitpid(second, &status, 0) == second && status == 0,
+		       "the second child");
+		_exit(failures > 0);
+	}
+	expect(first > 0, "fork");
+	expect(waitpid(first, &status, 0) == first && status == 0, "the first child");
+	expect(semctl(id, 0, GETVAL) == 2, "the value");
+	semctl(id, 0, IPC_RMID);
+	return failures > 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "plain";
@@ -76,6 +111,8 @@ int main(int argc, char **argv)
 	int ends[2], descriptors, waited = 0, is_subreaper = 0;
 	pid_t child;
 
+	if (strcmp(mode, "forks-away") == 0)
+		return fork_away();
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_child;
 	action.sa_flags = SA_RESTART;

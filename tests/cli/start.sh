@@ -31,6 +31,12 @@ for mode in plain subreaper threads; do
 	until_true 20 gone "$reaper"
 done
 
+# Whoever has left its pid namespace for its children makes the first of them itself.
+USYSV_NAMESPACE=away LD_PRELOAD=$library "$start" forks-away >"$work/log" 2>&1
+away=$?
+[ $away -eq 0 ] || [ $away -eq 77 ] || fail "forks-away: status $away: $(cat "$work/log")"
+"$usysv" rm away >/dev/null 2>&1
+
 # With objects in it, a namespace that was made on a program's behalf stays.
 USYSV_NAMESPACE=alone LD_PRELOAD=$library "$user" hold 0x5 </dev/null >/dev/null
 no_reaper() {

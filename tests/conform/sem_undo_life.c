@@ -124,6 +124,37 @@ static void undo_at_sigkill_from_outside(void **state)
 	}
 }
 
+/* The /proc that is mounted shows other processes by the numbers that these have. */
+static void undo_in_a_pid_namespace_that_proc_does_not_show(void **state)
+{
+	pid_t kid, first, holder;
+
+	(void)state;
+	IN_CHILD (kid) {
+		if (unshare(CLONE_NEWPID) != 0)
+			_exit(CHILD_SKIPPED);
+		IN_CHILD (first) {
+			CHECK_INT(getpid(), 1);
+			for (int i = 0; i < 20; i++) {
+				int id = set_with(1);
+
+				IN_CHILD (holder) {
+					CHECK_OK(SEMOP(id, {0, -1, SEM_UNDO}, {1, 1, 0}));
+					for (;;)
+						(void)pause();
+				}
+				UNTIL(sem_value(id, 1) == 1);
+				CHECK_INT(sem_value(id, 0), 0);
+				child_kill(holder);
+				CHECK_INT(sem_value(id, 0), 1);
+				CHECK_OK(semctl(id, 0, IPC_RMID));
+			}
+		}
+		child_ok(first);
+	}
+	child_ok_or_skip(kid, "no pid namespace can be made here");
+}
+
 static void undo_at_sigkill_in_the_middle_of_calls(void **state)
 {
 	(void)state;
@@ -400,6 +431,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(undo_at_every_kind_of_end),
 		TEST(undo_at_sigkill_from_outside),
+		TEST(undo_in_a_pid_namespace_that_proc_does_not_show),
 		TEST(undo_at_sigkill_in_the_middle_of_calls),
 		TEST(undo_is_done_when_any_wait_returns),
 		TEST(undo_is_done_when_a_pipe_ends),
