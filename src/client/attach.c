@@ -25,6 +25,7 @@
 #include "base/sys.h"
 #include "client/attach_file.h"
 #include "client/attach_maps.h"
+#include "client/attach_own.h"
 #include "client/attach_used.h"
 #include "client/call.h"
 #include "client/mutex.h"
@@ -94,23 +95,26 @@ static int find_replaced(void *context)
 			note_replaced(p, s, cut); /* too many to wait for success */
 		}
 	}
-	attach_maps_close(&maps);
-	return 0;
+	return attach_maps_close(&maps);
 }
 
 /*
  * Has the process still something of the attach, that mremap took elsewhere? Its byte says that it
  * has not, mostly; a child may hold it, too, so mappings are compared with records whose bytes are
  * held. A process that has anything of a segment mapped keeps a record of it, or would not be
- * looked at; one too many does no harm.
+ * looked at; one too many does no harm where mappings can be counted.
  */
 static bool is_needed(struct caller *c, const struct attach_shm *r, const struct segment_shm *s)
 {
 	struct attach_shm *other = NULL;
 	uint64_t count = 0;
+	int rc;
 
-	if (attach_file_holds(s, r->byte) == 0 || attach_count_mappings(s, 0, &count) < 0)
+	if (attach_file_holds(s, r->byte) == 0)
 		return false;
+	rc = attach_count_mappings(s, 0, &count);
+	if (rc < 0)
+		return rc != -ENOSYS;
 	while (count > 0 && (other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
 		if (other != r && shm_segment_of(c->base, other) == s &&
 		    attach_file_holds(s, other->byte) != 0)
@@ -138,23 +142,19 @@ static void forget_replaced(struct caller *c, const struct shm_attach *a, uint64
 
 /* ---- Attaching --------------------------------------------------------------------------- */
 
-static int open_own_maps(void *context)
-{
-	return attach_maps_open(context, 0);
-}
-
 static int something_there(void *context)
 {
 	const struct attach_mapping *m = context;
 	struct attach_maps maps;
 	struct attach_vma v;
-	int r = open_own_maps(&maps);
+	bool found;
+	int r = attach_maps_open(&maps, 0);
 
 	if (r < 0)
 		return r;
-	r = attach_maps_next(&maps, m->address, true, &v) && v.start < m->address + m->bytes;
-	attach_maps_close(&maps);
-	return r;
+	found = attach_maps_next(&maps, m->address, true, &v) && v.start < m->address + m->bytes;
+	r = attach_maps_close(&maps);
+	return r < 0 ? r : found;
 }
 
 /* What Linux makes of a mapping that could not be had. */
@@ -204,11 +204,14 @@ static int map_segment(struct caller *c, const struct shm_attach *a, struct atta
 	}
 	if (rq->fixed && rq->replace) {
 		p.end = rq->address + shm_mapped_bytes(a->bytes);
-		(void)spare_run(find_replaced, &p); /* then nobody is told */
+		(void)spare_run(find_replaced, &p); /* then nobody, or not everybody, is told */
 	}
+	if (!attach_own_reserve())
+		return -ENOMEM;
 	rc = attach_file_map(&m);
 	if (rc < 0)
 		return map_error(rc, &m, rq);
+	attach_own_add(m.address, shm_mapped_bytes(m.bytes));
 	for (uint32_t i = 0; i < p.count; i++)
 		note_replaced(&p, p.segment[i], p.cut[i]);
 	rq->address = m.address;
@@ -285,7 +288,6 @@ struct detaching {
 	uint64_t address;
 	struct attach_shm *record;   /* that begins there */
 	struct segment_shm *segment; /* whose mappings were found; null: none */
-	bool blind;                  /* /proc says nothing */
 	struct attach_maps maps;
 };
 
@@ -304,8 +306,11 @@ static struct segment_shm *segment_here(const struct detaching *d, const struct 
 	return segment_of(d->c->base, v);
 }
 
-/* Unmaps all that starts, less its offset, at the address: the first that does says of which
- * segment, and the rest lies within its size. */
+/*
+ * Unmaps all that starts, less its offset, at the address: the first that does says of which
+ * segment, and the rest lies within its size. What the kernel knows by another name is none of it,
+ * whatever the region says of inode numbers.
+ */
 static int unmap_found(void *context)
 {
 	struct detaching *d = context;
@@ -316,22 +321,33 @@ static int unmap_found(void *context)
 	if (r < 0)
 		return r;
 	while (from < last && attach_maps_next(&d->maps, from, false, &v)) {
+		struct segment_shm *s;
+
 		from = v.end;
 		if (v.start < d->address || v.start - d->address != v.offset)
 			continue;
-		if (!d->segment) {
-			d->segment = segment_here(d, &v);
-			if (!d->segment)
-				continue;
-			last = d->address + shm_segment_bytes(d->segment);
-		} else if (!attach_is_of(&v, d->segment) ||
-			   v.end > last) { /* grown beyond the segment */
+		s = d->segment ? d->segment : segment_here(d, &v);
+		if (!s || !attach_is_of(&v, s) || attach_file_is_mapped(s, v.start, v.end) == 0)
 			continue;
-		}
+		if (d->segment && v.end > last) /* grown beyond the segment */
+			continue;
+		d->segment = s;
+		last = d->address + shm_segment_bytes(s);
 		unmap(v.start, v.end);
 	}
-	attach_maps_close(&d->maps);
-	return 0;
+	return attach_maps_close(&d->maps);
+}
+
+/* /proc says nothing: all that was mapped there, as this process itself knows it. */
+static void unmap_blindly(struct detaching *d)
+{
+	uint64_t bytes = attach_own_bytes(d->address);
+
+	if (!bytes || !d->record)
+		return;
+	d->segment = shm_segment_of(d->c->base, d->record);
+	if (d->segment)
+		unmap(d->address, d->address + bytes);
 }
 
 static struct attach_shm *record_at(struct caller *c, uint64_t address)
@@ -354,14 +370,15 @@ static int begins_there(void *context)
 	const struct beginning *b = context;
 	struct attach_maps maps;
 	struct attach_vma v;
+	bool does;
 	int r = attach_maps_open(&maps, 0);
 
 	if (r < 0)
 		return r;
-	r = attach_maps_next(&maps, b->record->address, false, &v) &&
-	    v.start - b->record->address == v.offset && attach_is_of(&v, b->segment);
-	attach_maps_close(&maps);
-	return r;
+	does = attach_maps_next(&maps, b->record->address, false, &v) &&
+	       v.start - b->record->address == v.offset && attach_is_of(&v, b->segment);
+	r = attach_maps_close(&maps);
+	return r < 0 ? r : does;
 }
 
 /* The record of what was unmapped, where it had been moved: one of the segment whose own address
@@ -386,7 +403,7 @@ static bool unmap_whole(struct detaching *d)
 	struct segment_shm *s = d->record ? shm_segment_of(d->c->base, d->record) : NULL;
 	uint64_t bytes = s ? shm_segment_bytes(s) : 0; /* once: it lies in shared memory */
 
-	if (!s || !attach_file_is_whole_at(s, d->address, bytes))
+	if (!s || attach_file_is_mapped(s, d->address, d->address + bytes) != 1)
 		return false;
 	d->segment = s;
 	unmap(d->address, d->address + bytes);
@@ -400,6 +417,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	struct attach_shm *r;
 	int32_t doomed = -1;
 	bool is_whole;
+	int rc = 0;
 
 	if (address % PAGE_BYTES)
 		return -EINVAL;
@@ -410,12 +428,17 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	}
 	r = d.record = record_at(c, address);
 	is_whole = unmap_whole(&d);
-	d.blind = !is_whole && spare_run(unmap_found, &d) < 0;
-	if (d.segment && !is_whole && (!r || shm_segment_of(c->base, r) != d.segment))
+	if (!is_whole)
+		rc = spare_run(unmap_found, &d);
+	if (rc == -ENOSYS) {
+		unmap_blindly(&d);
+		rc = 0;
+	}
+	if (d.segment && rc == 0 && !is_whole && (!r || shm_segment_of(c->base, r) != d.segment))
 		r = record_of_moved(c, d.segment);
-	if (d.blind && r && (d.segment = shm_segment_of(c->base, r)) != NULL)
-		unmap(address, address + shm_segment_bytes(d.segment));
-	if (d.segment) {
+	if (d.segment && rc == 0) {
+		if (r)
+			attach_own_drop(r->address);
 		shm_note_detach(d.segment, c->pid, time(NULL));
 		if (shm_is_doomed(c->base, d.segment))
 			doomed = d.segment->id;
@@ -427,6 +450,8 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	(void)call_again(tb, OUTCOME_DONE);
 	if (doomed >= 0)
 		attach_try_destroy(tb, doomed, true);
+	if (rc < 0) /* what is left of it goes when the program tries again */
+		return -ENOMEM;
 	return d.segment ? 0 : -EINVAL;
 }
 

@@ -31,7 +31,8 @@ int attach_segment(struct thread_block *tb, struct attach_request *rq);
  */
 int attach_make(struct thread_block *tb, int32_t id);
 
-/* 0 or -EINVAL: nothing that starts there, as shmdt(2) counts starts. */
+/* 0; -EINVAL: nothing that starts there, as shmdt(2) counts starts; -ENOMEM: what is mapped cannot be
+ * told for now. */
 int attach_detach(struct thread_block *tb, uint64_t address);
 
 /* About to fork, with both locks of the process held: the child's slot gets the records. */

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #define ATTACH_NAME_BYTES 32
+#define ATTACH_TAG_BYTES  14 /* "/shm-<tag>/", the end of a directory's path */
 
 /* The session is attached: where its segments are. region: absolute path of the region file, of
  * that inode, made at that time: the two are the tag. */

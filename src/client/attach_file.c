@@ -35,6 +35,7 @@
 
 #define MAP_FILES    "/proc/self/map_files/"
 #define LINK_BYTES   (sizeof(MAP_FILES) + 2 * 17)
+#define DELETED      " (deleted)"
 #define MAKING_BYTE  (INT64_MAX - 1) /* locked while a file that was left is emptied */
 #define MAKING_TRIES 10000
 #define OPEN_FLAGS   (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_LARGEFILE)
@@ -362,19 +363,50 @@ static void link_name(char to[LINK_BYTES], uint64_t start, uint64_t end)
 	}
 }
 
-bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address, uint64_t bytes)
+static bool ends_with(const char *text, size_t n, const char *end)
 {
-	char link[LINK_BYTES], name[ATTACH_NAME_BYTES], path[512];
-	const char *directory = attach_dir_path();
-	size_t length = directory ? strlen(directory) : 0;
+	size_t length = strlen(end);
+
+	return n >= length && memcmp(text + n - length, end, length) == 0;
+}
+
+/*
+ * What the kernel calls a segment's file: after a chroot, or when it has been removed meanwhile, the
+ * beginning or the end differs.
+ */
+static bool is_its_path(const struct segment_shm *s, const char *path, size_t n)
+{
+	const char *directory = attach_dir_path(), *prefix = attach_dir_huge_prefix();
+	char name[ATTACH_NAME_BYTES];
+	size_t length = directory ? strlen(directory) : 0, k;
+
+	if (length < ATTACH_TAG_BYTES)
+		return false;
+	if (ends_with(path, n, DELETED))
+		n -= sizeof(DELETED) - 1;
+	attach_dir_file_name(name, s->key, s->id);
+	if (!shm_huge_shift(s))
+		return ends_with(path, n, name) &&
+		       ends_with(path, n - strlen(name), directory + length - ATTACH_TAG_BYTES);
+	k = n;
+	while (k > 0 && path[k - 1] != '/')
+		k--;
+	length = strlen(prefix);
+	return n - k > length + strlen(name) && memcmp(path + k, prefix, length) == 0 &&
+	       memcmp(path + k + length, name, strlen(name)) == 0 &&
+	       path[k + length + strlen(name)] == '.';
+}
+
+int attach_file_is_mapped(const struct segment_shm *s, uint64_t start, uint64_t end)
+{
+	char link[LINK_BYTES], path[512];
 	long n;
 
-	attach_dir_file_name(name, s->key, s->id);
-	link_name(link, address, address + bytes);
+	link_name(link, start, end);
 	n = sys_call(SYS_readlinkat, AT_FDCWD, (long)link, (long)path, sizeof(path), 0, 0);
-	return n > 0 && length && (size_t)n == length + strlen(name) &&
-	       memcmp(path, directory, length) == 0 &&
-	       memcmp(path + length, name, (size_t)n - length) == 0;
+	if (n < 0)
+		return (int)n;
+	return n == sizeof(path) ? -ENAMETOOLONG : is_its_path(s, path, (size_t)n);
 }
 
 int attach_file_in_use(const struct segment_shm *s)

@@ -40,9 +40,12 @@ int attach_file_map(struct attach_mapping *m);
 /* Has anybody the file mapped? 1 yes, 0 no, -errno unknown. */
 int attach_file_in_use(const struct segment_shm *s);
 
-/* Is there, from the address on, one mapping of the segment's file of so many bytes? False also when
- * it cannot be told at the price of one system call. */
-bool attach_file_is_whole_at(const struct segment_shm *s, uint64_t address, uint64_t bytes);
+/*
+ * Is there, from one address to the other, one mapping of the segment's file, by the name that the
+ * kernel knows it by? 1 yes, 0 it is of another file, -ENOENT there is no such mapping, else -errno:
+ * unknown. One system call.
+ */
+int attach_file_is_mapped(const struct segment_shm *s, uint64_t start, uint64_t end);
 
 /* Has anybody still something mapped of the attach that locked this byte? As above. */
 int attach_file_holds(const struct segment_shm *s, uint64_t byte);

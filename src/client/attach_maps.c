@@ -47,15 +47,18 @@ int attach_maps_open(struct attach_maps *m, pid_t pid)
 	m->by_text = attach_maps_only_text;
 	m->length = m->at = 0;
 	m->fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	m->error = m->fd < 0 ? (int)m->fd : 0;
-	return m->error;
+	m->error = 0;
+	if (m->fd >= 0)
+		return 0;
+	return m->fd == -ENOENT || m->fd == -ENOTDIR || m->fd == -EACCES || m->fd == -EPERM
+		       ? -ENOSYS
+		       : (int)m->fd;
 }
 
-void attach_maps_close(struct attach_maps *m)
+int attach_maps_close(struct attach_maps *m)
 {
-	if (m->fd >= 0)
-		sys_call(SYS_close, m->fd, 0, 0, 0, 0, 0);
-	m->fd = -1;
+	sys_call(SYS_close, m->fd, 0, 0, 0, 0, 0);
+	return m->error;
 }
 
 /* ---- By text ----------------------------------------------------------------------------- */
@@ -68,7 +71,7 @@ static int next_char(struct attach_maps *m)
 		do
 			n = sys_call(SYS_read, m->fd, (long)m->buffer, sizeof(m->buffer), 0, 0, 0);
 		while (n == -EINTR);
-		if (n < 0)
+		if (n < 0 && n != -ESRCH) /* then the process has ended */
 			m->error = (int)n;
 		if (n <= 0)
 			return -1;

@@ -49,8 +49,7 @@ static int count_mappings(void *context)
 	k->count = 0;
 	while (attach_maps_next(&maps, v.end, false, &v))
 		k->count += attach_is_of(&v, k->segment);
-	attach_maps_close(&maps);
-	return 0;
+	return attach_maps_close(&maps);
 }
 
 int attach_count_mappings(const struct segment_shm *s, pid_t pid, uint64_t *ret_count)

@@ -34,7 +34,8 @@ void attach_sweep(struct thread_block *tb);
 /* Is it a mapping of the segment's file? */
 bool attach_is_of(const struct attach_vma *v, const struct segment_shm *s);
 
-/* How much of the segment a process has mapped (pid 0: this one). 0 or -errno. */
+/* How much of the segment a process has mapped (pid 0: this one). 0 or -errno; -ENOSYS: /proc does
+ * not say. */
 int attach_count_mappings(const struct segment_shm *s, pid_t pid, uint64_t *ret_count);
 
 #endif

@@ -439,7 +439,8 @@ struct segment_shm {
 	_Alignas(8) uint64_t next_byte;   /* of the file, for the next attach to lock */
 	_Alignas(8) int64_t intent_time;
 	_Alignas(8) uint64_t device; /* of the file, once it is made, if it is in huge pages */
-	uint32_t spare[22];
+	uint32_t seal;               /* over what a segment is as long as it lives: shm_seal() */
+	uint32_t spare[21];
 };
 #define SEGMENT_NORESERVE  1u /* the file system's room was not asked for */
 #define SEGMENT_HUGE_SHIFT 8  /* 6 bits from there: of the huge pages' size; 0: small ones */

@@ -21,6 +21,9 @@ void check_segment(struct check *k, uint32_t ix)
 		check_bad(k, "shm id %u: its file is named after id %d", live - 1, s->id);
 	if (s->bytes == 0)
 		check_bad(k, "shm id %u has no size", live - 1);
+	if (s->seal != shm_seal(s))
+		check_bad(k, "shm id %u: its size, or what names its file, has been changed",
+			  live - 1);
 	if (s->object.key != 0 && s->object.key != s->key)
 		check_bad(k, "shm id %u: key %#x, its file is named after %#x", live - 1,
 			  (unsigned)s->object.key, (unsigned)s->key);

@@ -115,6 +115,7 @@ static void fill_locked(struct caller *c, const struct shm_request *rq, uint32_t
 	store_release(&s->attach_seq, 0); /* SHM_D1/R: not published yet */
 	s->intent = 0;
 	s->next_byte = 0;
+	s->seal = shm_seal(s);
 	ids_fill_locked(c, FAMILY_SHM, ix, ids_new_generation(c, FAMILY_SHM), rq->key, rq->flags,
 			rq->now);
 }

@@ -56,6 +56,20 @@ static inline uint64_t shm_segment_bytes(const struct segment_shm *s)
 	return (s->bytes + rest) & ~rest;
 }
 
+/* Over the size and what names the file: these are believed only when it fits, for an attach may take
+ * the place of the program's own mappings (SHM_REMAP). */
+static inline uint32_t shm_seal(const struct segment_shm *s)
+{
+	const uint64_t facts[] = {s->bytes, (uint32_t)s->id, (uint32_t)s->key, s->flags};
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		n = (n ^ facts[i]) * 0x9e3779b97f4a7c15ull;
+		n ^= n >> 32;
+	}
+	return (uint32_t)n;
+}
+
 struct shm_request {
 	int32_t key;
 	uint64_t bytes;

@@ -257,6 +257,15 @@ void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now)
 	store_relaxed(&s->lpid, pid);  /* statistics */
 }
 
+/* By one look at it: then its size, in huge pages whole ones, is what was sealed. */
+static bool is_sealed(const struct segment_shm *s, uint64_t *ret_bytes)
+{
+	struct segment_shm seen = *s;
+
+	*ret_bytes = shm_huge_shift(&seen) ? shm_segment_bytes(&seen) : seen.bytes;
+	return seen.seal == shm_seal(&seen);
+}
+
 int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_attach *ret)
 {
 	struct attach_block_shm *block;
@@ -282,13 +291,13 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 		return rc;
 	if (load_acquire(&o->live) != (uint32_t)id + 1) { /* ID_P1/A */
 		rc = -EIDRM;
+	} else if (!is_sealed(s = shm_known_segment(c->base, ix), &ret->bytes)) {
+		rc = -ENOTRECOVERABLE;
 	} else {
-		s = shm_known_segment(c->base, ix);
 		ret->record = r;
 		ret->was_left = was_left;
 		ret->segment = s;
 		ret->id = id;
-		ret->bytes = shm_huge_shift(s) ? shm_segment_bytes(s) : s->bytes;
 		ret->byte = s->next_byte++;
 		r->segment_ix = ix;
 		r->segment_gen = o->gen;

@@ -21,7 +21,7 @@ static uint32_t walk(pid_t pid, bool any, struct attach_vma *found)
 	EXPECT_INT(attach_maps_open(&m, pid), 0);
 	while (n < FOUND_MOST && attach_maps_next(&m, from, any, &found[n]))
 		from = found[n++].end;
-	attach_maps_close(&m);
+	EXPECT_INT(attach_maps_close(&m), 0);
 	return n;
 }
 
@@ -64,10 +64,35 @@ static void test_both_ways_agree(void **state)
 	EXPECT(munmap(p, 4 * PAGE_BYTES) == 0 && close(fd) == 0);
 }
 
+/* A failure after some lines is no end. */
+static void test_failure_half_way(void **state)
+{
+	struct attach_maps m;
+	struct attach_vma v = {0};
+	uint32_t n = 0;
+	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	(void)state;
+	for (int text = 0; text < 2; text++) {
+		attach_maps_only_text = text;
+		EXPECT_INT(attach_maps_open(&m, 0), 0);
+		EXPECT(attach_maps_next(&m, 0, true, &v));
+		EXPECT(dup2(fd, (int)m.fd) == m.fd); /* nobody can read that */
+		while (n++ < FOUND_MOST && attach_maps_next(&m, v.end, true, &v))
+			;
+		EXPECT(n < FOUND_MOST);
+		EXPECT(attach_maps_close(&m) < 0);
+	}
+	attach_maps_only_text = false;
+	EXPECT(close(fd) == 0);
+	EXPECT_INT(attach_maps_open(&m, 4194303), -ENOSYS); /* no such process */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_both_ways_agree),
+		cmocka_unit_test(test_failure_half_way),
 	};
 
 	return cmocka_run_group_tests_name("shm-maps", tests, NULL, NULL);
