@@ -149,24 +149,22 @@ unsigned ident_threads(pid_t pid)
 	return read_stat(pid, &f) == 0 ? (unsigned)f.num_threads : 0;
 }
 
-/* Does any thread of pid lack PF_EXITING? The leader may have left while others run. 1, 0, or
- * -errno for want of descriptors. */
-static int some_thread_runs(pid_t pid)
+int ident_try_running(pid_t pid, pid_t *ret_tid)
 {
 	char path[64], text[1024];
 	char entries[2048] __attribute__((aligned(8)));
 	char *base = stpcpy(text_put_number(stpcpy(path, "/proc/"), (uint64_t)pid), "/task");
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			   0, 0);
-	bool runs = false;
 	int lacking = 0;
 	long n;
 
+	*ret_tid = 0;
 	if (fd < 0)
 		return want_of_descriptors(fd);
-	while (!runs &&
+	while (!*ret_tid &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
-		for (long at = 0; at < n && !runs;) {
+		for (long at = 0; at < n && !*ret_tid;) {
 			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
 			struct stat_fields f = {0};
 			long n_read;
@@ -180,17 +178,19 @@ static int some_thread_runs(pid_t pid)
 				lacking = (int)n_read;
 			if (n_read < 0 || parse_stat(text, &f) < 0)
 				continue;
-			runs = !(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X';
+			if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
+				*ret_tid = (pid_t)number(e->name);
 		}
 	}
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	return runs ? 1 : lacking;
+	return *ret_tid ? 0 : lacking;
 }
 
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 {
 	struct stat_fields f = {0};
 	int rc = read_stat(pid, &f);
+	pid_t tid;
 
 	if (rc < 0) {
 		/* Present but not shown: hidepid, or the /proc of another pid namespace. */
@@ -204,9 +204,9 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 	*ret = IDENT_ALIVE;
 	if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
 		return 0;
-	rc = some_thread_runs(pid);
-	*ret = rc > 0 ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
-	return rc < 0 ? rc : 0;
+	rc = ident_try_running(pid, &tid);
+	*ret = tid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
+	return rc;
 }
 
 enum ident_state ident_process(pid_t pid, uint64_t start)

@@ -43,6 +43,10 @@ enum ident_state ident_process(pid_t pid, uint64_t start);
 int ident_try_start(pid_t pid, uint64_t *ret);
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret);
 
+/* A thread of the process that is not on its way out, for the first may have left while others run;
+ * 0: none, or unknown. -EMFILE or -ENFILE as above. */
+int ident_try_running(pid_t pid, pid_t *ret_tid);
+
 /* Threads of the process; 0 when unknown. */
 unsigned ident_threads(pid_t pid);
 

@@ -34,8 +34,8 @@ int attach_maps_open(struct attach_maps *m, pid_t pid)
 	memcpy(p, "/proc/", 6);
 	p += 6;
 	if (pid == 0) {
-		memcpy(p, "self", 4);
-		p += 4;
+		memcpy(p, "thread-self", 11); /* the first thread may have ended */
+		p += 11;
 	} else {
 		do
 			digits[k++] = (char)('0' + pid % 10);

@@ -24,7 +24,7 @@ struct attach_maps {
 	char buffer[2048];
 };
 
-/* pid 0: this process. 0 or -errno: -ENOSYS where /proc does not show it at all, -EMFILE and others
+/* pid: also that of a thread; 0: this process. 0 or -errno: -ENOSYS where /proc does not show it at all, -EMFILE and others
  * for now. */
 int attach_maps_open(struct attach_maps *m, pid_t pid);
 

@@ -37,12 +37,11 @@ struct counting {
 	uint64_t count;
 };
 
-static int count_mappings(void *context)
+static int count_shown(struct counting *k, pid_t pid)
 {
-	struct counting *k = context;
 	struct attach_maps maps;
 	struct attach_vma v = {0};
-	int r = attach_maps_open(&maps, k->pid);
+	int r = attach_maps_open(&maps, pid);
 
 	if (r < 0)
 		return r;
@@ -50,6 +49,19 @@ static int count_mappings(void *context)
 	while (attach_maps_next(&maps, v.end, false, &v))
 		k->count += attach_is_of(&v, k->segment);
 	return attach_maps_close(&maps);
+}
+
+static int count_mappings(void *context)
+{
+	struct counting *k = context;
+	pid_t tid;
+	int r = count_shown(k, k->pid);
+
+	if (r < 0 || k->count > 0 || k->pid == 0)
+		return r;
+	/* Of a process whose first thread has ended nothing is shown but by another thread. */
+	r = ident_try_running(k->pid, &tid);
+	return r < 0 || tid == 0 || tid == k->pid ? r : count_shown(k, tid);
 }
 
 int attach_count_mappings(const struct segment_shm *s, pid_t pid, uint64_t *ret_count)

@@ -41,6 +41,8 @@ void session_fork_prepare(void)
 		session.child_ix = ix;
 		if (tb)
 			attach_fork_record(tb, ix);
+	} else if (tb) {
+		attach_fork_copy(tb);
 	}
 }
 
@@ -53,6 +55,7 @@ void session_fork_parent(void)
 	session_drop_token(session.child_token);
 	session.child_ix = NO_SLOT;
 	session.child_token = NULL;
+	attach_fork_drop();
 	if (attaches_locked)
 		mutex_unlock(MUTEX_ATTACHES);
 	session_unlock(&signals);
@@ -61,7 +64,9 @@ void session_fork_parent(void)
 void session_fork_child(void)
 {
 	struct process_record *me;
+	struct thread_block *tb;
 	uint64_t signals = fork_signals;
+	int error;
 
 	vfork_depth = 0; /* memory of its own */
 	session.process = (struct process_record){.pidns = session.process.pidns};
@@ -77,6 +82,13 @@ void session_fork_child(void)
 		    &region_known_proc(session.base, session.own_ix)->attach_ref)) /* SHM_A1/A */
 		(void)session_register_process(&me);
 	mutex_forget(MUTEX_SESSION);
+	if (attach_fork_is_heir()) {
+		tb = session_thread(&error);
+		if (tb)
+			attach_fork_take(tb);
+		else
+			attach_fork_drop();
+	}
 	if (fork_locked)
 		session_restore_signals(&signals);
 }

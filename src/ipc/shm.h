@@ -156,6 +156,15 @@ bool shm_has_left(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint
 /* The child of a fork has what the caller has: records in its slot, which is reserved for it. */
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now);
 
+/*
+ * The same where no slot can be reserved for the child: the parent copies its records, of which there
+ * are shm_fork_most() at the most, into memory of its own; the child, when it has a slot, takes over
+ * what there is. How many; an outcome or -errno.
+ */
+uint32_t shm_fork_most(struct caller *c);
+uint32_t shm_fork_copy(struct caller *c, struct attach_shm *to, uint32_t most, int64_t now);
+int shm_inherit(struct caller *c, const struct attach_shm *from, uint32_t count);
+
 /* A process, or its image, has ended: all its attaches do. pid 0: unknown, no statistics. */
 int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t now);
 

@@ -341,39 +341,69 @@ void shm_attach_failed(struct caller *c, const struct shm_attach *a)
 
 /* ---- Processes --------------------------------------------------------------------------- */
 
-int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
+uint32_t shm_fork_copy(struct caller *c, struct attach_shm *to, uint32_t most, int64_t now)
 {
-	struct thread_shm *self = region_self(c);
-	struct proc_shm *child = region_proc(c->base, child_ix);
-	struct attach_block_shm *b;
 	struct attach_shm *r = NULL;
-	uint32_t known = 0, k = 0;
-	int rc;
+	uint32_t k = 0;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
-		known++;
-	if (!known || !child)
-		return OUTCOME_DONE;
-	rc = make_block(c, known < FIRST_RECORDS ? FIRST_RECORDS : known, &b);
-	if (rc != OUTCOME_DONE)
-		return rc;
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL && k < known) {
+	while (k < most && (r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
 		struct segment_shm *s = shm_segment_of(c->base, r);
-
 		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
 
 		if (!s || state == ATTACH_MAKING)
 			continue;
 		if (state == ATTACH_LIVE)
 			shm_note_attach(s, c->pid, now);
-		b->record[k] = *r;
-		k++;
+		to[k++] = *r;
 	}
+	return k;
+}
+
+uint32_t shm_fork_most(struct caller *c)
+{
+	struct attach_shm *r = NULL;
+	uint32_t n = 0;
+
+	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+		n++;
+	return n;
+}
+
+int shm_fork(struct caller *c, uint32_t child_ix, int64_t now)
+{
+	struct thread_shm *self = region_self(c);
+	struct proc_shm *child = region_proc(c->base, child_ix);
+	struct attach_block_shm *b;
+	uint32_t most = shm_fork_most(c);
+	int rc;
+
+	if (!most || !child)
+		return OUTCOME_DONE;
+	rc = make_block(c, most < FIRST_RECORDS ? FIRST_RECORDS : most, &b);
+	if (rc != OUTCOME_DONE)
+		return rc;
+	(void)shm_fork_copy(c, b->record, most, now);
 	/* From the link to the dropped name the child's slot is the victim, as if it were to be
 	 * emptied: a death there is the death of a parent that never forked. */
 	store_crash(&self->victim_proc_link, child_ix + 1);
 	link_block(c, child, b);
 	store_crash(&self->victim_proc_link, 0);
+	return OUTCOME_DONE;
+}
+
+int shm_inherit(struct caller *c, const struct attach_shm *from, uint32_t count)
+{
+	struct attach_block_shm *b;
+	int rc;
+
+	if (!count)
+		return OUTCOME_DONE;
+	rc = make_block(c, count < FIRST_RECORDS ? FIRST_RECORDS : count, &b);
+	if (rc != OUTCOME_DONE)
+		return rc;
+	for (uint32_t k = 0; k < count; k++)
+		b->record[k] = from[k];
+	link_block(c, region_known_proc(c->base, c->proc_ix), b);
 	return OUTCOME_DONE;
 }
 

@@ -74,8 +74,7 @@ static int walk_mappings(void *context)
 		visit(w, &v);
 		at = v.end;
 	}
-	attach_maps_close(&maps);
-	return maps.error;
+	return attach_maps_close(&maps);
 }
 
 /* Would the limit that the kernel has applied do for all but regions? */

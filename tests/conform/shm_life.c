@@ -512,6 +512,90 @@ static void threads_and_forks_at_once(void **state)
 	CHECK_INT(shm_nattch(id), 0);
 }
 
+static int heard_id;
+
+static void *outlive(void *main_thread)
+{
+	char *p;
+
+	CHECK_INT(pthread_join(*(pthread_t *)main_thread, NULL), 0);
+	p = shm_at(heard_id, NULL, SHM_RDONLY);
+	board->flag[0] = 1;
+	UNTIL(board->flag[1]);
+	CHECK_OK(shmdt(p));
+	board->flag[2] = 1;
+	for (;;)
+		(void)pause();
+	return NULL;
+}
+
+static void counts_when_the_first_thread_has_ended(void **state)
+{
+	static pthread_t main_thread;
+	pthread_t thread;
+	pid_t kid;
+
+	(void)state;
+	heard_id = shm_new(PAGE);
+	for (int i = 0; i < 8; i++)
+		board->flag[i] = 0;
+	IN_CHILD (kid) {
+		(void)shm_at(heard_id, NULL, 0);
+		main_thread = pthread_self();
+		CHECK_INT(pthread_create(&thread, NULL, outlive, &main_thread), 0);
+		pthread_exit(NULL);
+	}
+	UNTIL(board->flag[0]);
+	CHECK_INT(shm_nattch(heard_id), 2);
+	board->flag[1] = 1;
+	UNTIL(board->flag[2]);
+	CHECK_INT(shm_nattch(heard_id), 1);
+	child_kill(kid);
+	CHECK_INT(shm_nattch(heard_id), 0);
+}
+
+/* Apache and others attach as root and fork as somebody else. */
+static void children_of_who_has_become_another_user(void **state)
+{
+	int id = shm_new(PAGE);
+	pid_t kid, grandkid[3];
+
+	(void)state;
+	need_users();
+	for (int i = 0; i < 8; i++)
+		board->flag[i] = 0;
+	IN_CHILD (kid) {
+		char *p = shm_at(id, NULL, 0);
+
+		(void)shm_at(id, NULL, SHM_RDONLY);
+		become_nobody();
+		for (int i = 0; i < 3; i++)
+			IN_CHILD (grandkid[i]) {
+				if (i == 0)
+					CHECK_OK(shmdt(p));
+				board->flag[i] = 1;
+				for (;;)
+					(void)pause();
+			}
+		for (int i = 0; i < 3; i++)
+			UNTIL(board->flag[i]);
+		board->flag[3] = 1;
+		UNTIL(board->flag[4]);
+		for (int i = 0; i < 3; i++)
+			child_kill(grandkid[i]);
+		board->flag[5] = 1;
+		for (;;)
+			(void)pause();
+	}
+	UNTIL(board->flag[3]);
+	CHECK_INT(shm_nattch(id), 7);
+	board->flag[4] = 1;
+	UNTIL(board->flag[5]);
+	CHECK_INT(shm_nattch(id), 2);
+	child_kill(kid);
+	CHECK_INT(shm_nattch(id), 0);
+}
+
 static void killed_in_the_middle_of_calls(void **state)
 {
 	int id = shm_new(PAGE);
@@ -610,6 +694,8 @@ int main(int argc, char **argv)
 		TEST(removed_segment_goes_with_its_last_process),
 		TEST(threads_attach_together),
 		TEST(threads_and_forks_at_once),
+		TEST(counts_when_the_first_thread_has_ended),
+		TEST(children_of_who_has_become_another_user),
 		TEST(killed_in_the_middle_of_calls),
 		TEST(removal_against_attach),
 	};
