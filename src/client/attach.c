@@ -106,7 +106,8 @@ static int find_replaced(void *context)
  */
 static bool is_needed(struct caller *c, const struct attach_shm *r, const struct segment_shm *s)
 {
-	struct attach_shm *other = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	const struct attach_shm *other;
 	uint64_t count = 0;
 	int rc;
 
@@ -115,7 +116,7 @@ static bool is_needed(struct caller *c, const struct attach_shm *r, const struct
 	rc = attach_count_mappings(s, 0, &count);
 	if (rc < 0)
 		return rc != -ENOSYS;
-	while (count > 0 && (other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
+	while (count > 0 && (other = shm_next_record(&w)) != NULL)
 		if (other != r && shm_segment_of(c->base, other) == s &&
 		    attach_file_holds(s, other->byte) != 0)
 			count--;
@@ -126,9 +127,10 @@ static bool is_needed(struct caller *c, const struct attach_shm *r, const struct
 static void forget_replaced(struct caller *c, const struct shm_attach *a, uint64_t address)
 {
 	uint64_t end = address + shm_mapped_bytes(a->bytes);
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	struct attach_shm *r;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+	while ((r = shm_next_record(&w)) != NULL) {
 		struct segment_shm *s = shm_segment_of(c->base, r);
 
 		if (r == a->record || load_acquire(&r->state) != ATTACH_LIVE) /* SHM_A1/A */
@@ -352,9 +354,10 @@ static void unmap_blindly(struct detaching *d)
 
 static struct attach_shm *record_at(struct caller *c, uint64_t address)
 {
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	struct attach_shm *r;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+	while ((r = shm_next_record(&w)) != NULL)
 		if (r->address == address && load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
 			break;
 	return r;
@@ -385,9 +388,10 @@ static int begins_there(void *context)
  * holds nothing any more. */
 static struct attach_shm *record_of_moved(struct caller *c, const struct segment_shm *s)
 {
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	struct attach_shm *r;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+	while ((r = shm_next_record(&w)) != NULL) {
 		struct beginning b = {r, s};
 
 		if (load_acquire(&r->state) == ATTACH_LIVE && /* SHM_A1/A */

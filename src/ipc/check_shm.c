@@ -31,10 +31,13 @@ void check_segment(struct check *k, uint32_t ix)
 		check_bad(k, "shm id %u: its file is made, but not known", live - 1);
 }
 
-/* A record's byte is one that its segment gave out, and no other record of the process has it. */
-static void check_record(struct check *k, uint32_t proc_ix, const struct attach_shm *r)
+/* A record's byte is one that its segment gave out, and no other record of the process has it.
+ * rest: the walk behind this one. */
+static void check_record(struct check *k, uint32_t proc_ix, const struct attach_shm *r,
+			 struct shm_walk rest)
 {
 	const struct segment_shm *s = shm_segment_of(k->base, r);
+	const struct attach_shm *other;
 
 	if (load_acquire(&r->state) > ATTACH_LEFT) /* SHM_A1/A */
 		check_bad(k, "process %u: attach record in state %u", proc_ix, r->state);
@@ -44,8 +47,7 @@ static void check_record(struct check *k, uint32_t proc_ix, const struct attach_
 		check_bad(k,
 			  "process %u: attach of shm id %d by byte %llu, which was never given out",
 			  proc_ix, s->id, (unsigned long long)r->byte);
-	for (const struct attach_shm *other = r;
-	     (other = shm_next_record(k->base, proc_ix, other)) != NULL;)
+	while ((other = shm_next_record(&rest)) != NULL)
 		if (other->segment_ix == r->segment_ix && other->segment_gen == r->segment_gen &&
 		    other->byte == r->byte)
 			check_bad(k, "process %u: shm id %d is attached twice by byte %llu",
@@ -58,6 +60,8 @@ void check_attaches(struct check *k)
 
 	for (uint32_t ix = 0; ix < procs; ix++) {
 		const struct proc_shm *p = region_proc(k->base, ix);
+		struct shm_walk w = shm_records(k->base, ix);
+		const struct attach_shm *r;
 		uint32_t ref = p ? load_acquire(&p->attach_ref) : 0, steps = 0; /* SHM_A1/A */
 
 		if (ref && load_acquire(&p->state) == PROC_FREE) /* REG_P2/A */
@@ -68,7 +72,7 @@ void check_attaches(struct check *k)
 			check_name(k, ref, "process", ix);
 			ref = b ? b->next_ref : 0;
 		}
-		for (struct attach_shm *r = NULL; (r = shm_next_record(k->base, ix, r)) != NULL;)
-			check_record(k, ix, r);
+		while ((r = shm_next_record(&w)) != NULL)
+			check_record(k, ix, r, w);
 	}
 }

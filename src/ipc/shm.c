@@ -387,11 +387,15 @@ static bool is_being_attached(struct caller *c, uint32_t ix, uint32_t gen)
 {
 	uint32_t hi = region_proc_count(c->base);
 
-	for (uint32_t p = 0; p < hi; p++)
-		for (struct attach_shm *r = NULL; (r = shm_next_record(c->base, p, r)) != NULL;)
+	for (uint32_t p = 0; p < hi; p++) {
+		struct shm_walk w = shm_records(c->base, p);
+		const struct attach_shm *r;
+
+		while ((r = shm_next_record(&w)) != NULL)
 			if (load_acquire(&r->state) == ATTACH_MAKING && /* SHM_D1/A */
 			    r->segment_ix == ix && r->segment_gen == gen)
 				return true;
+	}
 	return false;
 }
 

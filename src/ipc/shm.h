@@ -133,9 +133,23 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t address, int64_t now);
 void shm_attach_failed(struct caller *c, const struct shm_attach *a);
 
-/* The next live record of a process slot after `from` (null: the first); null: none. */
-struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
-				   const struct attach_shm *from);
+/*
+ * A walk over the records of a process slot:
+ *
+ *	struct shm_walk w = shm_records(base, proc_ix);
+ *
+ *	while ((r = shm_next_record(&w)) != NULL)
+ *
+ * It ends also where the chain is damaged. Another process's may change hands on the way.
+ */
+struct shm_walk {
+	const unsigned char *base;
+	const struct proc_shm *p;
+	struct attach_block_shm *b;
+	uint32_t capacity, at, blocks;
+};
+struct shm_walk shm_records(const unsigned char *base, uint32_t proc_ix);
+struct attach_shm *shm_next_record(struct shm_walk *w);
 
 /* The segment of a record; null when it is gone. */
 struct segment_shm *shm_segment_of(const unsigned char *base, const struct attach_shm *r);

@@ -34,8 +34,8 @@
 #include "core/perm.h"
 #include "core/rlock.h"
 
-#define FIRST_RECORDS 7u /* of a process's first block: 256 bytes */
-#define BLOCK_RECORDS 127u
+#define FIRST_RECORDS 7u   /* of a process's first block: 256 bytes */
+#define BLOCK_RECORDS 127u /* of a further one, but as many as there are */
 #define BLOCKS_BOUND  4096u
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
@@ -46,11 +46,13 @@ static uint64_t block_bytes(uint32_t capacity)
 }
 
 /* What is in the block is not trusted either. */
-static struct attach_block_shm *block_at(const unsigned char *base, uint32_t ref)
+static struct attach_block_shm *block_at(const unsigned char *base, uint32_t ref,
+					 uint32_t *ret_capacity)
 {
 	struct attach_block_shm *b = ref ? region_block(base, ref, sizeof(*b)) : NULL;
 
-	return b && block_bytes(b->capacity) <= arena_capacity(base, ref) ? b : NULL;
+	*ret_capacity = b ? load_relaxed(&b->capacity) : 0; /* once: it bounds the walk */
+	return b && block_bytes(*ret_capacity) <= arena_capacity(base, ref) ? b : NULL;
 }
 
 /* A block of zeroed records, named FLY. */
@@ -89,9 +91,10 @@ static void link_block(struct caller *c, struct proc_shm *p, struct attach_block
 static bool chain_has(const unsigned char *base, const struct proc_shm *p, uint32_t ref)
 {
 	uint32_t at = p ? load_acquire(&p->attach_ref) : 0; /* SHM_A1/A */
+	uint32_t capacity;
 
 	for (uint32_t n = 0; at && n < BLOCKS_BOUND; n++) {
-		const struct attach_block_shm *b = block_at(base, at);
+		const struct attach_block_shm *b = block_at(base, at, &capacity);
 
 		if (at == ref)
 			return true;
@@ -115,56 +118,63 @@ int shm_bury_thread(struct caller *c, uint32_t dead_ix)
 
 /* Does a block share memory with one of the first n of the chain? Then a walk would not end. */
 static bool overlaps(const unsigned char *base, const struct proc_shm *p, uint32_t n,
-		     const struct attach_block_shm *b)
+		     const struct attach_block_shm *b, uint32_t capacity)
 {
 	uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
 
 	for (; ref && n > 0; n--) {
-		const struct attach_block_shm *other = block_at(base, ref);
+		uint32_t other_capacity;
+		const struct attach_block_shm *other = block_at(base, ref, &other_capacity);
 
 		if (!other)
 			return true;
-		if (b->record < other->record + other->capacity &&
-		    other->record < b->record + b->capacity)
+		if (b->record < other->record + other_capacity &&
+		    other->record < b->record + capacity)
 			return true;
 		ref = other->next_ref;
 	}
 	return false;
 }
 
-/*
- * The record after `from` in the chain, whatever its state. The walk starts at the head, for blocks
- * do not know their slot: chains are short.
- */
-static struct attach_shm *record_after(const unsigned char *base, const struct proc_shm *p,
-				       const struct attach_shm *from)
+struct shm_walk shm_records(const unsigned char *base, uint32_t proc_ix)
 {
-	uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
-
-	for (uint32_t n = 0; ref && n < BLOCKS_BOUND; n++) {
-		struct attach_block_shm *b = block_at(base, ref);
-
-		if (!b)
-			return NULL;
-		if (!from && b->capacity)
-			return overlaps(base, p, n, b) ? NULL : b->record;
-		if (from >= b->record && from < b->record + b->capacity) {
-			if (from + 1 < b->record + b->capacity)
-				return b->record + (from - b->record) + 1;
-			from = NULL;
-		}
-		ref = b->next_ref;
-	}
-	return NULL;
+	return (struct shm_walk){.base = base, .p = region_proc(base, proc_ix)};
 }
 
-struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
-				   const struct attach_shm *from)
+/* To the next block of the chain; false: there is none. */
+static bool next_block(struct shm_walk *w)
 {
-	struct proc_shm *p = region_proc(base, proc_ix);
-	struct attach_shm *r = (struct attach_shm *)(uintptr_t)from;
+	uint32_t ref;
 
-	while (p && (r = record_after(base, p, r)) != NULL)
+	if (!w->p)
+		return false;
+	ref = w->b ? w->b->next_ref : load_acquire(&w->p->attach_ref); /* SHM_A1/A */
+	w->at = 0;
+	w->b = block_at(w->base, ref, &w->capacity);
+	if (w->b && w->blocks < BLOCKS_BOUND &&
+	    !overlaps(w->base, w->p, w->blocks, w->b, w->capacity)) {
+		w->blocks++;
+		return true;
+	}
+	w->p = NULL;
+	w->capacity = 0;
+	return false;
+}
+
+/* The next one, whatever its state. */
+static struct attach_shm *next_any(struct shm_walk *w)
+{
+	while (w->at == w->capacity)
+		if (!next_block(w))
+			return NULL;
+	return &w->b->record[w->at++];
+}
+
+struct attach_shm *shm_next_record(struct shm_walk *w)
+{
+	struct attach_shm *r;
+
+	while ((r = next_any(w)) != NULL)
 		if (load_acquire(&r->state) != ATTACH_FREE) /* SHM_A1/A */
 			return r;
 	return NULL;
@@ -175,12 +185,12 @@ struct attach_shm *shm_next_record(const unsigned char *base, uint32_t proc_ix,
 static struct attach_shm *free_record(struct caller *c, uint32_t ix, uint32_t gen,
 				      uint32_t *ret_total, bool *ret_left)
 {
-	struct proc_shm *p = region_known_proc(c->base, c->proc_ix);
-	struct attach_shm *r = NULL, *best = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	struct attach_shm *r, *best = NULL;
 
 	*ret_total = 0;
 	*ret_left = false;
-	while ((r = record_after(c->base, p, r)) != NULL) {
+	while ((r = next_any(&w)) != NULL) {
 		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
 
 		*ret_left = state == ATTACH_LEFT && r->segment_ix == ix && r->segment_gen == gen;
@@ -219,9 +229,11 @@ static uint32_t count(const unsigned char *base, uint32_t proc_ix, uint32_t ix, 
 		uint64_t claim = load_acquire(&p->claim);    /* REG_P1/A */
 		uint32_t state = load_acquire(&p->state);    /* REG_P2/A */
 		uint32_t ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
+		struct shm_walk w = shm_records(base, proc_ix);
+		const struct attach_shm *r;
 		uint32_t n = 0;
 
-		for (struct attach_shm *r = NULL; (r = shm_next_record(base, proc_ix, r)) != NULL;)
+		while ((r = shm_next_record(&w)) != NULL)
 			n += r->segment_ix == ix && r->segment_gen == gen &&
 			     (load_acquire(&r->state) == ATTACH_LEFT) == left; /* SHM_A1/A */
 		if (load_acquire(&p->claim) == claim &&
@@ -266,6 +278,14 @@ static bool is_sealed(const struct segment_shm *s, uint64_t *ret_bytes)
 	return seen.seal == shm_seal(&seen);
 }
 
+/* With blocks that double the chain stays short. */
+static uint32_t block_for(uint32_t total)
+{
+	if (total == 0)
+		return FIRST_RECORDS;
+	return total < BLOCK_RECORDS ? BLOCK_RECORDS : total;
+}
+
 int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_attach *ret)
 {
 	struct attach_block_shm *block;
@@ -280,7 +300,7 @@ int shm_attach_begin(struct caller *c, int32_t id, uint32_t wanted, struct shm_a
 		return rc;
 	r = free_record(c, ix, o->gen, &total, &was_left);
 	if (!r) {
-		rc = make_block(c, total == 0 ? FIRST_RECORDS : BLOCK_RECORDS, &block);
+		rc = make_block(c, block_for(total), &block);
 		if (rc != OUTCOME_DONE)
 			return rc;
 		link_block(c, region_known_proc(c->base, c->proc_ix), block);
@@ -321,9 +341,10 @@ void shm_attach_done(struct caller *c, const struct shm_attach *a, uint64_t addr
 void shm_left(struct caller *c, struct attach_shm *r)
 {
 	const struct segment_shm *s = shm_segment_of(c->base, r);
-	struct attach_shm *other = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	const struct attach_shm *other;
 
-	while ((other = shm_next_record(c->base, c->proc_ix, other)) != NULL)
+	while ((other = shm_next_record(&w)) != NULL)
 		if (is_another(r, other))
 			break;
 	r->address = UINT64_MAX;
@@ -343,10 +364,11 @@ void shm_attach_failed(struct caller *c, const struct shm_attach *a)
 
 uint32_t shm_fork_copy(struct caller *c, struct attach_shm *to, uint32_t most, int64_t now)
 {
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
+	const struct attach_shm *r;
 	uint32_t k = 0;
 
-	while (k < most && (r = shm_next_record(c->base, c->proc_ix, r)) != NULL) {
+	while (k < most && (r = shm_next_record(&w)) != NULL) {
 		struct segment_shm *s = shm_segment_of(c->base, r);
 		uint32_t state = load_acquire(&r->state); /* SHM_A1/A */
 
@@ -361,10 +383,10 @@ uint32_t shm_fork_copy(struct caller *c, struct attach_shm *to, uint32_t most, i
 
 uint32_t shm_fork_most(struct caller *c)
 {
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(c->base, c->proc_ix);
 	uint32_t n = 0;
 
-	while ((r = shm_next_record(c->base, c->proc_ix, r)) != NULL)
+	while (shm_next_record(&w))
 		n++;
 	return n;
 }
@@ -411,11 +433,12 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 {
 	struct thread_shm *self = region_self(c);
 	struct proc_shm *p = region_known_proc(c->base, proc_ix);
-	struct attach_shm *r = NULL;
-	uint32_t ref;
+	struct shm_walk w = shm_records(c->base, proc_ix);
+	struct attach_shm *r;
+	uint32_t ref, capacity;
 	int rc;
 
-	while ((r = shm_next_record(c->base, proc_ix, r)) != NULL) {
+	while ((r = shm_next_record(&w)) != NULL) {
 		struct segment_shm *s = shm_segment_of(c->base, r);
 
 		if (s && pid && load_acquire(&r->state) == ATTACH_LIVE) /* SHM_A1/A */
@@ -428,7 +451,7 @@ int shm_exit_process(struct caller *c, uint32_t proc_ix, uint32_t pid, int64_t n
 		ref = load_acquire(&p->attach_ref); /* SHM_A1/A */
 		if (!ref)
 			break;
-		b = block_at(c->base, ref);
+		b = block_at(c->base, ref, &capacity);
 		if (!b || n > BLOCKS_BOUND) {
 			store_release(&p->attach_ref, 0); /* SHM_A1/R: damage */
 			break;

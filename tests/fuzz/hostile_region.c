@@ -422,6 +422,7 @@ static int call_shm(struct choices *ch, struct actor *a)
 				 .flags = FLAG_CREAT | 0600,
 				 .now = NOW,
 				 .admitted = true};
+	struct shm_walk w;
 	struct attach_shm *r;
 	struct shm_status status;
 	bool marked = false;
@@ -450,7 +451,8 @@ static int call_shm(struct choices *ch, struct actor *a)
 		a->attaching = rc == OUTCOME_DONE;
 		return rc;
 	case 7:
-		r = shm_next_record(hostile.base, c->proc_ix, NULL);
+		w = shm_records(hostile.base, c->proc_ix);
+		r = shm_next_record(&w);
 		if (r)
 			shm_left(c, r);
 		return (int)(shm_count_records(hostile.base, c->proc_ix, (uint32_t)id & 0x7fff, 1) &

@@ -64,9 +64,10 @@ static inline int attach_at(struct actor *a, int32_t id, uint64_t address)
 
 static inline struct attach_shm *record_at(struct actor *a, uint64_t address)
 {
-	struct attach_shm *r = NULL;
+	struct shm_walk w = shm_records(a->e->base, a->c.proc_ix);
+	struct attach_shm *r;
 
-	while ((r = shm_next_record(a->e->base, a->c.proc_ix, r)) != NULL)
+	while ((r = shm_next_record(&w)) != NULL)
 		if (r->address == address)
 			break;
 	return r;
