@@ -272,10 +272,7 @@ static void bury_reserved(struct cast *c)
 	free_reserved(c->victim);
 }
 
-#define S(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"life", operation, situation, prepare, act, NULL, 0                                \
-	}
+#define S(...) SCENE("life", __VA_ARGS__, NULL, 0)
 
 const struct scene life_scenes[] = {
 	S("block", "taken", empty, take_block),

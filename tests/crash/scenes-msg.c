@@ -341,14 +341,8 @@ static void look_up(struct cast *c)
 	EXPECT_INT(msg_get(&c->victim->c, 4710, GET_CREAT | GET_EXCL, NOW, &id), -EEXIST);
 }
 
-#define S(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"msg", operation, situation, prepare, act, NULL, 0                                 \
-	}
-#define L(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"msg", operation, situation, prepare, act, NULL, SCENE_LARGE                       \
-	}
+#define S(...) SCENE("msg", __VA_ARGS__, NULL, 0)
+#define L(...) SCENE("msg", __VA_ARGS__, NULL, SCENE_LARGE)
 
 const struct scene msg_scenes[] = {
 	S("msgsnd", "empty", empty, send_3),

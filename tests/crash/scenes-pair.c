@@ -424,10 +424,7 @@ static void second_creates_segment(struct cast *c)
 	announce(c->second, shm_get(&c->second->c, &rq, &id));
 }
 
-#define P(family, operation, situation, prepare, act, second)                                      \
-	{                                                                                          \
-		family, operation, situation, prepare, act, second, 0                              \
-	}
+#define P(...) SCENE(__VA_ARGS__, 0)
 
 const struct scene pair_scenes[] = {
 	P("sem", "semop and semop", "other semaphores", four, first_low, second_high),

@@ -420,14 +420,8 @@ static void give_to_dead(struct cast *c)
 	c->sweeps = true;
 }
 
-#define S(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"sem", operation, situation, prepare, act, NULL, 0                                 \
-	}
-#define L(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"sem", operation, situation, prepare, act, NULL, SCENE_LARGE                       \
-	}
+#define S(...) SCENE("sem", __VA_ARGS__, NULL, 0)
+#define L(...) SCENE("sem", __VA_ARGS__, NULL, SCENE_LARGE)
 
 const struct scene sem_scenes[] = {
 	S("semop", "plain", one, add_one),

@@ -205,10 +205,7 @@ static void forking(struct cast *c)
 	c->forks = true;
 }
 
-#define S(operation, situation, prepare, act)                                                      \
-	{                                                                                          \
-		"shm", operation, situation, prepare, act, NULL, 0                                 \
-	}
+#define S(...) SCENE("shm", __VA_ARGS__, NULL, 0)
 
 const struct scene shm_scenes[] = {
 	S("shmget", "creates", with_key, create),

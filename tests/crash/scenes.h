@@ -7,6 +7,12 @@
 #include "unit/msg-calls.h"
 #include "unit/shm-calls.h"
 
+/* A line of a table. */
+#define SCENE(...)                                                                                 \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
 /* A set, with semaphore 0 used before: an exit with a record, be it empty, sets its time, as on
  * Linux. So a death right after the record was made differs from one before by nothing else. */
 void make_set(struct cast *c, int k, int n, const int *values);

@@ -467,9 +467,20 @@ static void clear_base(void)
 	mkdir(base_dir, 0700);
 }
 
-static void one_round(void)
+static void end_round(const pid_t *users, int count, const char *who)
 {
 	static const pid_t all = -1;
+
+	reap(users, count, who);
+	if (board->bad)
+		complain(board->text);
+	afterwards();
+	reap(&all, 1, "in the end");
+	clear_base();
+}
+
+static void one_round(void)
+{
 	int64_t end = rounds_now_ms() + ROUND_MS;
 	pid_t user[USERS];
 	int fd;
@@ -489,18 +500,12 @@ static void one_round(void)
 	} else {
 		complain("no region has come to be");
 	}
-	reap(user, USERS, "the programs");
-	if (board->bad)
-		complain(board->text);
-	afterwards();
-	reap(&all, 1, "in the end");
-	clear_base();
+	end_round(user, USERS, "the programs");
 }
 
 /* A sleeping call has not got what it waits for only because its waiter is zeros. */
 static void cut_off_sleeper(void)
 {
-	static const pid_t all = -1;
 	int64_t end = rounds_now_ms() + LIMIT_MS;
 	pid_t pid;
 
@@ -511,12 +516,7 @@ static void cut_off_sleeper(void)
 		usleep(500);
 	if (truncate(region_path, 0) < 0)
 		complain("the region could not be cut off");
-	reap(&pid, 1, "the sleeper");
-	if (board->bad)
-		complain(board->text);
-	afterwards();
-	reap(&all, 1, "in the end");
-	clear_base();
+	end_round(&pid, 1, "the sleeper");
 }
 
 /* A tmpfs of our own, so that it is full soon; else what /dev/shm is. */
