@@ -3,8 +3,9 @@
  * The session around fork.
  *
  * The locks are held over the fork: a registration or an attach half made in another thread would
- * be cut in two in the child. The child's token is locked, mapped and inherited; the parent unmaps its copy. A
- * parent that dies in the middle leaves a reserved slot whose token is free, which the reaper frees.
+ * be cut in two in the child. The child's token is locked, mapped and inherited; the parent unmaps
+ * its copy. A parent that dies in the middle leaves a reserved slot whose token is free, which the
+ * reaper frees.
  */
 #include "client/session_priv.h"
 
@@ -14,7 +15,8 @@
 #include "core/region.h"
 
 static uint64_t fork_signals;
-/* By session_fork_prepare(), not by what a handler interrupted: then the child has what there is. */
+/* By session_fork_prepare(), not by what a handler interrupted: then the child has what there
+ * is. */
 static bool fork_locked, attaches_locked;
 
 void session_fork_prepare(void)

@@ -46,8 +46,8 @@ static inline bool session_is_attached(void)
 	return load_acquire(&session.attached); /* SESSION_P1/A */
 }
 
-/* session_lock.c, MUTEX_SESSION: all signals but SIGBUS are blocked between the two. False: this thread has the
- * lock already. */
+/* session_lock.c, MUTEX_SESSION: all signals but SIGBUS are blocked between the two. False: this
+ * thread has the lock already. */
 bool session_lock(uint64_t *signals);
 void session_unlock(const uint64_t *signals);
 void session_restore_signals(const uint64_t *old);
@@ -61,7 +61,8 @@ uint32_t session_pidns(void);
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);
 
-/* Registers the calling process, attached and with the session's lock: 0 and its record, or -errno. */
+/* Registers the calling process, attached and with the session's lock: 0 and its record, or
+ * -errno. */
 int session_register_process(struct process_record **ret_me);
 
 bool session_slot_is_free(uint32_t thread_ix);

@@ -36,8 +36,8 @@ struct process_record *vfork_record_made(void);
 /* The child ends. With the session's lock. */
 void vfork_record_free(struct process_record *r);
 
-/* In the thread that has called vfork(): the child runs in its memory no more, for it has executed a
- * program or ended, perhaps killed. What it had here is given back. Leaves errno alone. */
+/* In the thread that has called vfork(): the child runs in its memory no more, for it has executed
+ * a program or ended, perhaps killed. What it had here is given back. Leaves errno alone. */
 void vfork_ended(void);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * mlockall(2) without the region.
  *
- * The kernel makes all of what it locks real: of a region tens of gigabytes, although next to nothing
- * of it is in use. And the region's size counts against RLIMIT_MEMLOCK. So everything is locked as if
- * on fault, which makes nothing real, and then mapping by mapping as the caller wants it, but for
- * regions, which are unlocked. They are known by their size: one that another thread is just
- * attaching, or that this process has left, is one too.
+ * The kernel makes all of what it locks real: of a region tens of gigabytes, although next to
+ * nothing of it is in use. And the region's size counts against RLIMIT_MEMLOCK. So everything is
+ * locked as if on fault, which makes nothing real, and then mapping by mapping as the caller wants
+ * it, but for regions, which are unlocked. They are known by their size: one that another thread is
+ * just attaching, or that this process has left, is one too.
  *
  * By mlockall(MCL_FUTURE) alone nothing is made real; whoever attaches later sees to it then
  * (namespace_map()).
@@ -52,7 +52,8 @@ static void visit(struct walk *w, const struct attach_vma *v)
 	w->bytes += bytes;
 	if (!w->locks)
 		return;
-	/* What cannot be made real (PROT_NONE) or has gone meanwhile does not matter to mlockall(). */
+	/* What cannot be made real (PROT_NONE) or has gone meanwhile does not matter to
+	 * mlockall(). */
 	if (w->on_fault)
 		(void)sys_call(SYS_mlock2, (long)v->start, (long)bytes, MLOCK_ONFAULT, 0, 0, 0);
 	else

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * A program that locks its memory and goes on with System V IPC. It says what came of it, which is to
- * be the same on the kernel's and on usysv's. It knows nothing of usysv.
+ * A program that locks its memory and goes on with System V IPC. It says what came of it, which is
+ * to be the same on the kernel's and on usysv's. It knows nothing of usysv.
  *
  *   memlock HOW KIB WHEN
  *
- * HOW: current, future, both, onfault (both, when touched); syscall, dlsym (both, by these ways). KIB:
- * so much may be locked, without privilege; 0: any amount, as root. WHEN: first (before the first call), between.
+ * HOW: current, future, both, onfault (both, when touched); syscall, dlsym (both, by these ways).
+ * KIB: so much may be locked, without privilege; 0: any amount, as root. WHEN: first (before the
+ * first call), between.
  */
 #include <dlfcn.h>
 #include <errno.h>

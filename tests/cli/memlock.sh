@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# A program that locks its memory finds it locked as on the kernel, and does not fill the file system with
-# the region. Called as memlock.sh USYSV USER MEMLOCK.
+# A program that locks its memory finds it locked as on the kernel, and does not fill the file
+# system with the region. Called as memlock.sh USYSV USER MEMLOCK.
 . "$(dirname "$0")/lib.sh"
 
 [ "$(id -u)" -eq 0 ] || skip 'mounting needs root'
@@ -44,7 +44,9 @@ how both 100 between # less than it has
 grep -q '^mlockall: Cannot' "$work/kernel" || fail "the limit has no effect: $(cat "$work/kernel")"
 
 # Who locks what comes and may not lock much cannot enter a namespace, and says so.
-LD_PRELOAD=$(dirname "$usysv")/libusysv-preload.so USYSV_NAMESPACE=late status 0 "$start" both 8000 first
+LD_PRELOAD=$(dirname "$usysv")/libusysv-preload.so USYSV_NAMESPACE=late \
+	status 0 "$start" both 8000 first
 says "cannot use namespace 'late' .*: mlockall.MCL_FUTURE. locks all of it"
 grep -q '^semop: Cannot allocate memory' "$work/out" || fail "there is room: $(cat "$work/out")"
-sed '1,/^munlockall/d' "$work/out" | grep -q '^semop: done' || fail "it stays out: $(cat "$work/out")"
+sed '1,/^munlockall/d' "$work/out" | grep -q '^semop: done' ||
+	fail "it stays out: $(cat "$work/out")"

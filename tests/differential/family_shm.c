@@ -319,8 +319,8 @@ static void dump(const struct shared *shared, struct text *text, struct object_h
 	highest = shmctl(0, SHM_INFO, (void *)&info);
 	dump_objects(&looker, shared, text, hints, highest, info.used_ids);
 	shm_dump_pieces(shared, text, hints);
-	/* Not what is in memory: pages that the look itself, reading, has brought there the kernel may
-	 * drop at any time. */
+	/* Not what is in memory: pages that the look itself, reading, has brought there the kernel
+	 * may drop at any time. */
 	text_printf(text, "shm highest %d", highest);
 	put_usage(text, &info);
 	text_puts(text, "\n");

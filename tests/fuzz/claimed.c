@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * The claim on a dead thread's slot, or on a dead process's, damaged to name a thread that lives and
- * knows nothing of it: the next one who needs it takes it over. A claim that a stopped process has
- * truly made stands as long as it is stopped.
+ * The claim on a dead thread's slot, or on a dead process's, damaged to name a thread that lives
+ * and knows nothing of it: the next one who needs it takes it over. A claim that a stopped process
+ * has truly made stands as long as it is stopped.
  *
  * Run by claimed.sh, in a namespace: claimed lock|undo|stopped.
  */

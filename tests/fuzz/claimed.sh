@@ -5,7 +5,8 @@
 . "$(dirname "$0")/../cli/lib.sh"
 
 for what in lock undo stopped; do
-	timeout -s KILL 60 "$usysv" run --check -- "$user" $what >"$work/out" 2>"$work/err" </dev/null
+	timeout -s KILL 60 "$usysv" run --check -- "$user" $what \
+		>"$work/out" 2>"$work/err" </dev/null
 	got=$?
 	if [ $got -ne 0 ]; then
 		fail "$what: status $got"
