@@ -167,7 +167,7 @@ static int map_error(int error, struct attach_mapping *m, const struct attach_re
 		return -EINVAL;
 	case -ENOMEM:
 		/* It looks for what is in the way first, and only then at the end of memory. */
-		if (rq->fixed && !rq->replace && spare_run(something_there, m) == 1)
+		if (rq->fixed && !rq->replace && spare_run(something_there, m, sizeof(*m)) == 1)
 			return -EINVAL;
 		return -ENOMEM;
 	case -EPERM: /* the file system is mounted noexec, or page 0 */
@@ -206,7 +206,8 @@ static int map_segment(struct caller *c, const struct shm_attach *a, struct atta
 	}
 	if (rq->fixed && rq->replace) {
 		p.end = rq->address + shm_mapped_bytes(a->bytes);
-		(void)spare_run(find_replaced, &p); /* then nobody, or not everybody, is told */
+		(void)spare_run(find_replaced, &p,
+				sizeof(p)); /* then nobody, or not everybody, is told */
 	}
 	if (!attach_own_reserve())
 		return -ENOMEM;
@@ -395,7 +396,7 @@ static struct attach_shm *record_of_moved(struct caller *c, const struct segment
 		struct beginning b = {r, s};
 
 		if (load_acquire(&r->state) == ATTACH_LIVE && /* SHM_A1/A */
-		    shm_segment_of(c->base, r) == s && spare_run(begins_there, &b) == 0)
+		    shm_segment_of(c->base, r) == s && spare_run(begins_there, &b, sizeof(b)) == 0)
 			break;
 	}
 	return r;
@@ -433,7 +434,7 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	r = d.record = record_at(c, address);
 	is_whole = unmap_whole(&d);
 	if (!is_whole)
-		rc = spare_run(unmap_found, &d);
+		rc = spare_run(unmap_found, &d, sizeof(d));
 	if (rc == -ENOSYS) {
 		unmap_blindly(&d);
 		rc = 0;

@@ -119,8 +119,15 @@ static long empty_file(const struct segment_shm *s, long fd)
 	return r;
 }
 
+/* Is it still the segment for which a file was made? By a dead caller's helper (spare.c) it may have
+ * been made too late. */
+static long still(const struct segment_shm *s, int32_t id)
+{
+	return s->id == id ? 0 : -EIDRM;
+}
+
 /* The file that nobody had attached before. Returns a descriptor or -errno. */
-static long make_file(struct segment_shm *s, const char *name)
+static long make_file(struct segment_shm *s, int32_t id, const char *name)
 {
 	bool had_contents = false;
 	struct stat st;
@@ -150,6 +157,8 @@ static long make_file(struct segment_shm *s, const char *name)
 			    : sys_call(SYS_ftruncate, fd, (long)file_bytes(s), 0, 0, 0, 0);
 	if (r == 0 && (st.st_mode & 0666) != 0666) /* the umask took from it */
 		sys_call(SYS_fchmod, fd, 0666, 0, 0, 0, 0);
+	if (r == 0)
+		r = still(s, id);
 	if (r < 0) {
 		sys_close(fd);
 		return r;
@@ -162,7 +171,7 @@ static long make_file(struct segment_shm *s, const char *name)
 }
 
 /* The same of a segment of huge pages. */
-static long make_huge(struct segment_shm *s, const char *name)
+static long make_huge(struct segment_shm *s, int32_t id, const char *name)
 {
 	struct hugefile h = {
 		.shift = shm_huge_shift(s),
@@ -184,6 +193,8 @@ static long make_huge(struct segment_shm *s, const char *name)
 	if (r == 0 && st.st_blocks > 0 && !load_acquire(&s->made))
 		r = -ESTALE;
 	attach_dir_close(directory);
+	if (r == 0)
+		r = still(s, id);
 	if (r < 0) {
 		sys_close(fd);
 		return r;
@@ -194,20 +205,21 @@ static long make_huge(struct segment_shm *s, const char *name)
 	return fd;
 }
 
-static long make(struct segment_shm *s, const char *name)
+static long make(struct segment_shm *s, int32_t id, const char *name)
 {
-	return shm_huge_shift(s) ? make_huge(s, name) : make_file(s, name);
+	return shm_huge_shift(s) ? make_huge(s, id, name) : make_file(s, id, name);
 }
 
 static int make_only(void *context)
 {
-	struct segment_shm *s = context;
+	struct segment_shm *s = ((struct attach_mapping *)context)->segment;
 	char name[ATTACH_NAME_BYTES];
+	int32_t id = s->id;
 	long fd = 0;
 
-	attach_dir_file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, id);
 	if (!load_acquire(&s->made)) { /* SHM_F1/A */
-		fd = make(s, name);
+		fd = make(s, id, name);
 		sys_close(fd);
 	}
 	return fd < 0 ? (int)fd : 0;
@@ -215,7 +227,9 @@ static int make_only(void *context)
 
 int attach_file_make(struct segment_shm *s)
 {
-	return spare_run(make_only, s);
+	struct attach_mapping m = {.segment = s};
+
+	return spare_run(make_only, &m, sizeof(m));
 }
 
 /*
@@ -234,11 +248,12 @@ static long open_file(struct segment_shm *s, bool read_only)
 	uint64_t mark = (uint64_t)(ix + 1) << 32 | s->object.gen;
 	char name[ATTACH_NAME_BYTES];
 	struct stat st;
+	int32_t id = s->id;
 	long fd, r;
 
-	attach_dir_file_name(name, s->key, s->id);
+	attach_dir_file_name(name, s->key, id);
 	if (!load_acquire(&s->made)) { /* SHM_F1/A */
-		fd = make(s, name);
+		fd = make(s, id, name);
 		if (fd < 0 || !read_only)
 			return fd;
 		sys_close(fd);
@@ -290,7 +305,7 @@ static int map(void *context)
 
 int attach_file_map(struct attach_mapping *m)
 {
-	return spare_run(map, m);
+	return spare_run(map, m, sizeof(*m));
 }
 
 /* ---- Questions --------------------------------------------------------------------------- */
@@ -342,7 +357,7 @@ int attach_file_holds(const struct segment_shm *s, uint64_t byte)
 {
 	struct question q = {s, byte, 1};
 
-	return spare_run(ask, &q);
+	return spare_run(ask, &q, sizeof(q));
 }
 
 /* A link that is there while exactly this range is one mapping of a file. */
@@ -416,7 +431,7 @@ int attach_file_in_use(const struct segment_shm *s)
 
 	if (!load_acquire(&s->made) && !load_acquire(&s->attach_seq)) /* SHM_F1/A, SHM_D1/A */
 		return 0;
-	r = spare_run(ask, &q);
+	r = spare_run(ask, &q, sizeof(q));
 	if (spare_would_help(r) && !has_file(s)) /* it did not */
 		r = -ENOENT;
 	/* Not made yet: whoever makes it has said so before. */

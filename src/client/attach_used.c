@@ -67,7 +67,7 @@ static int count_mappings(void *context)
 int attach_count_mappings(const struct segment_shm *s, pid_t pid, uint64_t *ret_count)
 {
 	struct counting k = {.segment = s, .pid = pid};
-	int r = spare_run(count_mappings, &k);
+	int r = spare_run(count_mappings, &k, sizeof(k));
 
 	if (r == 0)
 		*ret_count = k.count;

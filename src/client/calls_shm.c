@@ -66,7 +66,7 @@ static long read_number(const char *path)
 {
 	struct number number = {path, -1};
 
-	(void)spare_run(try_number, &number); /* then there is none */
+	(void)spare_run(try_number, &number, sizeof(number)); /* then there is none */
 	return number.value;
 }
 

@@ -181,7 +181,7 @@ static int default_shift(void *context)
 
 uint32_t hugefile_default_shift(void)
 {
-	int shift = spare_run(default_shift, NULL);
+	int shift = spare_run(default_shift, NULL, 0);
 
 	return shift > 0 ? (uint32_t)shift : 0;
 }
@@ -268,7 +268,7 @@ int hugefile_try(const struct hugefile *h)
 {
 	struct hugefile copy = *h;
 
-	return spare_run(try_run, &copy) < 0 ? -ENOMEM : 0;
+	return spare_run(try_run, &copy, sizeof(copy)) < 0 ? -ENOMEM : 0;
 }
 
 static long give_name(long fd, const char *path)

@@ -44,6 +44,12 @@
 #define KERNEL_SIGSET   8
 #define MIN_INTERVAL_NS 2000000000ll
 
+struct search {
+	char program[PATH_MAX];
+	char line[PATH_MAX + 128];
+	char buffer[4096];
+};
+
 /* Lives in a mapping of its own: the caller may be a handler on a small stack. */
 struct start {
 	_Alignas(64) unsigned char middle_stack[STACK_BYTES];
@@ -52,9 +58,7 @@ struct start {
 	char *envp[1];
 	char command[16], option[24];
 	char directory[PATH_MAX];
-	char program[PATH_MAX];
-	char line[PATH_MAX + 128];
-	char buffer[4096];
+	struct search search;
 	int error;
 };
 
@@ -90,11 +94,11 @@ static char *path_of_line(char *line, uintptr_t address)
 
 /*
  * The directory of the file that this code was mapped from (library or program), with its slash,
- * into w->program: asked of the kernel, since dladdr() takes the loader's locks.
+ * into `program`: asked of the kernel, since dladdr() takes the loader's locks.
  */
 static int own_directory(void *context)
 {
-	struct start *w = context;
+	struct search *w = context;
 	uintptr_t here = (uintptr_t)&reaper_start;
 	size_t length = 0;
 	const char *found = NULL;
@@ -133,9 +137,9 @@ static bool executable(const char *path)
 	return sys_call(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) == 0;
 }
 
-static bool find_program(struct start *w)
+static bool find_program(struct search *w)
 {
-	if (spare_run(own_directory, w) == 0) {
+	if (spare_run(own_directory, w, sizeof(*w)) == 0) {
 		memcpy(w->program + strlen(w->program), "usysvd", sizeof("usysvd"));
 		if (executable(w->program))
 			return true;
@@ -150,8 +154,8 @@ static int daemon_process(void *arg)
 {
 	struct start *w = arg;
 
-	w->error =
-		(int)sys_call(SYS_execve, (long)w->program, (long)w->argv, (long)w->envp, 0, 0, 0);
+	w->error = (int)sys_call(SYS_execve, (long)w->search.program, (long)w->argv, (long)w->envp,
+				 0, 0, 0);
 	return 127;
 }
 
@@ -232,7 +236,7 @@ int reaper_start(const struct namespace_place *place)
 		r = -errno;
 		goto out;
 	}
-	if (find_program(w)) {
+	if (find_program(&w->search)) {
 		memcpy(w->command, "usysvd", sizeof("usysvd"));
 		memcpy(w->option, "--namespace-path", sizeof("--namespace-path"));
 		memcpy(w->directory, place->dir, strlen(place->dir) + 1);

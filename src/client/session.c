@@ -177,7 +177,7 @@ static int attach(unsigned flags, bool quiet)
 		return session.error;
 	rc = namespace_locate(NULL, &session.place, &o.why);
 	if (rc == 0)
-		rc = spare_run(open_region, &o);
+		rc = spare_run(open_region, &o, sizeof(o));
 	if (rc == 0)
 		announce();
 	if (rc < 0 && !quiet) {

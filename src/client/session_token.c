@@ -83,7 +83,7 @@ bool session_token_is_free(uint32_t proc_ix)
 {
 	struct request rq = {.ix = proc_ix};
 
-	return spare_run(probe, &rq) == 0 && rq.is_free;
+	return spare_run(probe, &rq, sizeof(rq)) == 0 && rq.is_free;
 }
 
 static int take(void *context)
@@ -104,7 +104,7 @@ bool session_take_token(uint32_t ix, void **ret_token)
 {
 	struct request rq = {.ix = ix};
 
-	if (spare_run(take, &rq) < 0)
+	if (spare_run(take, &rq, sizeof(rq)) < 0)
 		return false;
 	*ret_token = rq.token;
 	session_keep_from_children(rq.token);
@@ -145,7 +145,7 @@ static int reserve(void *context)
 int session_reserve(pid_t pid, bool for_child, void **ret_token, uint32_t *ret_ix)
 {
 	struct request rq = {.pid = pid};
-	int rc = spare_run(reserve, &rq);
+	int rc = spare_run(reserve, &rq, sizeof(rq));
 
 	if (rc < 0)
 		return rc;

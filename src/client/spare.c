@@ -3,8 +3,37 @@
  * A helper with descriptors to spare; what for is in the header. clone(CLONE_VM | CLONE_VFORK)
  * without CLONE_FILES: the child has the caller's memory and a copy of the table. The caller's
  * thread waits in the kernel until it has ended; if the helper is killed, the result is that of
- * the first attempt. If the caller is killed meanwhile, so is the helper, as any thread would be:
- * else it could go on with what others have buried and used again.
+ * the first attempt.
+ *
+ * If the caller is killed meanwhile, so is the helper, by its parent's death signal. But the kernel
+ * marks the caller's life word, and lets the parent of a vfork child go on, before it sends that: for
+ * the rest of the caller's exit, some microseconds, the helper of somebody who counts as dead may
+ * run. What it can do then:
+ *
+ *  - It has the caller's memory and so keeps the mapping that holds the token of the process: who
+ *    waits for the token waits for the helper. Burial does so before it takes away an attach in
+ *    progress (repair_bury_process()), which keeps the segment from being destroyed. So what
+ *    a helper writes to a segment (`made` and what it publishes) is written to that segment; a
+ *    process slot that it reserves is freed as any whose token is free; marks only rise. It writes
+ *    nothing else to the region.
+ *  - In the memory of a vfork child's parent it writes to its own stack and to a copy of the
+ *    context only, which the caller alone copies back. What it maps or unmaps there is what the child
+ *    was about to, and so are the session's fields: the same values as the parent would store.
+ *  - A process without a token (a vfork child; who cannot open the region's file any more) is buried
+ *    by its life word and pid alone. For it the first point does not hold. But what it publishes of a
+ *    file it does last, by three accesses, of which the first looks whether the segment is the one: in
+ *    between it would have to be destroyed and another come to be in its place.
+ *
+ *   SPARE_P1  helper
+ *    word      helper.is_done (private memory)
+ *    states    false > true
+ *    writers   the helper, last
+ *    order     R of the helper pairs with A of the caller, whom the kernel wakes after the helper's
+ *              end; publishes result and context
+ *    death     helper: as if it had not been there, but for what it has done in the kernel or to the
+ *              region, where each step of an attach may be its last. Caller: above
+ *    progress  blocks for the time of the work
+ *    tests     unit/spare, unit/shm-attach
  */
 #include "client/spare.h"
 
@@ -13,6 +42,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -28,6 +58,7 @@
 #endif
 
 #define HELPER_STACK 262144
+#define CONTEXT_MOST 32768
 #define FEW          64 /* descriptors that are enough for anything here */
 #define CLOSED_MOST  1024
 
@@ -38,11 +69,13 @@ static const uint64_t faults =
 
 static int kept = -1;
 
+/* At the bottom of the helper's stack. */
 struct helper {
 	int (*run)(void *context);
-	void *context;
 	int result;
 	long caller; /* process */
+	bool is_done;
+	unsigned char context[] __attribute__((aligned(16)));
 };
 
 void spare_keep(int fd)
@@ -116,35 +149,44 @@ static int help(void *argument)
 		close_from(0);
 		h->result = h->run(h->context);
 	}
+	store_release(&h->is_done, true); /* SPARE_P1/R */
 	sys_call(SYS_exit, 0, 0, 0, 0, 0, 0);
 	return 0;
 }
 
-int spare_run(int (*run)(void *context), void *context)
+int spare_run(int (*run)(void *context), void *context, size_t bytes)
 {
-	struct helper h = {.run = run, .context = context};
 	uint64_t most = ~faults, old;
+	struct helper *h;
 	long stack;
-	int pid, saved = errno;
+	int pid, saved = errno, result = run(context);
 
-	h.result = run(context);
-	if (!spare_would_help(h.result) || ident_forks_away())
-		return h.result;
+	if (!spare_would_help(result) || bytes > CONTEXT_MOST || ident_forks_away())
+		return result;
 	stack = sys_call(SYS_mmap, 0, HELPER_STACK, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack < 0 && stack > -4096)
-		return h.result;
-	h.caller = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+		return result;
+	h = (struct helper *)stack;
+	h->run = run;
+	h->caller = sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+	if (bytes)
+		memcpy(h->context, context, bytes);
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&most, (long)&old, sizeof(most), 0, 0);
 	/* exit signal 0: neither SIGCHLD nor wait(-1) tells of it */
-	pid = clone(help, (void *)(stack + HELPER_STACK), CLONE_VM | CLONE_VFORK, &h);
+	pid = clone(help, (void *)(stack + HELPER_STACK), CLONE_VM | CLONE_VFORK, h);
 	if (pid > 0)
 		while (sys_call(SYS_wait4, pid, 0, __WALL, 0, 0, 0) == -EINTR)
 			;
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, sizeof(old), 0, 0);
+	if (load_acquire(&h->is_done)) { /* SPARE_P1/A */
+		if (bytes)
+			memcpy(context, h->context, bytes);
+		result = h->result;
+	}
 	sys_call(SYS_munmap, stack, HELPER_STACK, 0, 0, 0, 0);
 	errno = saved;
-	return h.result;
+	return result;
 }
 
 struct question {
@@ -171,7 +213,7 @@ uint64_t spare_ident_start(pid_t pid)
 {
 	struct question q = {.pid = pid};
 
-	(void)spare_run(ask_start, &q); /* 0: unknown */
+	(void)spare_run(ask_start, &q, sizeof(q)); /* 0: unknown */
 	return q.start;
 }
 
@@ -179,6 +221,6 @@ enum ident_state spare_ident_process(pid_t pid, uint64_t start)
 {
 	struct question q = {.pid = pid, .start = start};
 
-	(void)spare_run(ask_state, &q); /* then it is unknown */
+	(void)spare_run(ask_state, &q, sizeof(q)); /* then it is unknown */
 	return q.state;
 }

@@ -2,7 +2,8 @@
 /*
  * Records of vfork children. One belongs to the thread that called vfork() and to how deep it is:
  * while the child runs, nobody else runs on that stack. A child that exits gives its record back;
- * for one that execs or is killed the thread does it that goes on then.
+ * for one that execs or is killed the thread does it that goes on then. What is to be unmapped is left
+ * to the record's next user: a helper of the child's (spare.c) may run for a moment more.
  */
 #include "client/vfork.h"
 
@@ -73,7 +74,6 @@ struct process_record *vfork_record_made(void)
 
 static void free_record(struct process_record *r)
 {
-	unmap_block(r);
 	r->registered = false;
 	store_release(&r->thread, NULL); /* private: for other threads, whole */
 }
@@ -82,6 +82,7 @@ void vfork_record_free(struct process_record *r)
 {
 	/* The kernel need not look for the life word: the slot has been given back. */
 	sys_call(SYS_set_robust_list, 0, sizeof(struct robust_list_head), 0, 0, 0, 0);
+	unmap_block(r);
 	free_record(r);
 }
 

@@ -308,6 +308,20 @@ static int detach_image(struct caller *c, uint32_t proc_ix, uint32_t gen, int64_
 	return rc;
 }
 
+/*
+ * An attach in progress is left alone while the memory is there in which it was made, as far as that
+ * can be known: a helper of the dead thread may be at it for a moment more (SPARE_P1). Whoever looks
+ * again finds it gone.
+ */
+static bool may_still_attach(struct caller *c, uint32_t proc_ix)
+{
+	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
+
+	return shm_is_attaching(c->base, proc_ix) && c->ops->is_image_gone &&
+	       !(load_relaxed(&p->flags) & PROC_TOKENLESS) && /* the dead one's */
+	       !c->ops->is_image_gone(c, proc_ix);
+}
+
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix)
 {
 	struct thread_shm *self = region_self(c);
@@ -341,6 +355,10 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 	if (!claim_process(c, proc_ix, gen))
 		return OUTCOME_DONE;
 	rc = sem_undo_exit(c, proc_ix, now, true);
+	if (rc == OUTCOME_DONE && may_still_attach(c, proc_ix)) {
+		unclaim_process(c, proc_ix, false);
+		return OUTCOME_DONE;
+	}
 	if (rc == OUTCOME_DONE)
 		rc = shm_exit_process(c, proc_ix, p->pid, now);
 	if (rc == OUTCOME_DONE)

@@ -26,8 +26,9 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
 
 /*
  * Buries a process slot: all its dead threads, and, when the process itself (not only its image)
- * has ended, its undo records, then frees the slot. now: as time(2). OUTCOME_DONE (also when it
- * lives, or somebody else is at it), OUTCOME_BUSY.
+ * has ended, its undo records and its attaches, then frees the slot. now: as time(2). OUTCOME_DONE
+ * (also when it lives, somebody else is at it, or an attach that it had begun has to wait),
+ * OUTCOME_BUSY.
  */
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
 

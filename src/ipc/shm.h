@@ -167,6 +167,9 @@ void shm_left(struct caller *c, struct attach_shm *r);
 uint32_t shm_count_records(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen);
 bool shm_has_left(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen);
 
+/* Is an attach of this process slot in progress? */
+bool shm_is_attaching(const unsigned char *base, uint32_t proc_ix);
+
 /* The child of a fork has what the caller has: records in its slot, which is reserved for it. */
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now);
 

@@ -21,7 +21,8 @@
  *              decide. A walk over a slot that is just being freed: see shm_count_records()
  *    death     a block linked and still named by the thread: its burial drops the name. A block
  *              named and not yet taken out by who empties a dead slot: taken out, then freed.
- *              Records of the dead: freed by the burial of the process
+ *              Records of the dead: freed by the burial of the process; of an attach in progress, when
+ *              the memory of the dead is gone, too (SPARE_P1)
  *    progress  wait-free but for memory
  *    tests     unit/shm-attach, crash/scenes-shm, conform/shm-life
  */
@@ -358,6 +359,17 @@ void shm_attach_failed(struct caller *c, const struct shm_attach *a)
 		shm_left(c, a->record);
 	else
 		store_release(&a->record->state, ATTACH_FREE); /* SHM_A1/R */
+}
+
+bool shm_is_attaching(const unsigned char *base, uint32_t proc_ix)
+{
+	struct shm_walk w = shm_records(base, proc_ix);
+	const struct attach_shm *r;
+
+	while ((r = shm_next_record(&w)) != NULL)
+		if (load_acquire(&r->state) == ATTACH_MAKING) /* SHM_A1/A */
+			return true;
+	return false;
 }
 
 /* ---- Processes --------------------------------------------------------------------------- */

@@ -84,8 +84,8 @@ static bool fits(void)
 	struct walk w = {.locks = false};
 	struct rlimit limit;
 
-	return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && spare_run(walk_mappings, &w) == 0 &&
-	       w.bytes <= limit.rlim_cur;
+	return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+	       spare_run(walk_mappings, &w, sizeof(w)) == 0 && w.bytes <= limit.rlim_cur;
 }
 
 PUBLIC int mlockall(int flags)
@@ -98,7 +98,8 @@ PUBLIC int mlockall(int flags)
 	rc = NEXT(mlockall)(flags | MCL_ONFAULT);
 	if (rc < 0 && (errno != ENOMEM || !fits()))
 		return rc;
-	(void)spare_run(walk_mappings, &w); /* without /proc: all is locked, when it is touched */
+	(void)spare_run(walk_mappings, &w,
+			sizeof(w)); /* without /proc: all is locked, when it is touched */
 	errno = saved;
 	return flags & MCL_FUTURE ? NEXT(mlockall)(flags & ~MCL_CURRENT) : 0;
 }

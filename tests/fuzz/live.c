@@ -200,7 +200,7 @@ static pid_t start_user(uint64_t chance, int64_t end_ms, const char *depth)
 	/* For a debugger: a folder each, for the cores. */
 	if (getenv("LIVE_CORES")) {
 		snprintf(number, sizeof(number), "core-%d", getpid());
-		if (mkdir(number, 0700) < 0 || chdir(number) < 0)
+		if ((mkdir(number, 0700) < 0 && errno != EEXIST) || chdir(number) < 0)
 			_exit(126);
 		snprintf(number, sizeof(number), "%llu", (unsigned long long)chance);
 	}

@@ -277,6 +277,44 @@ static void test_dead_attacher(void **state)
 	EXPECT(!segment_lives(a, id));
 }
 
+static bool has_no_memory;
+
+static bool is_memory_gone(struct caller *c, uint32_t proc_ix)
+{
+	(void)c, (void)proc_ix;
+	return has_no_memory;
+}
+
+/* Killed with the memory still there, in which a helper may be making the file: the segment stays. */
+static void test_dead_attacher_whose_memory_is_left(void **state)
+{
+	struct actor *a = engine_join(*state), *b = engine_join(*state);
+	int32_t id = new_segment(a, 0, 1);
+	int32_t set = new_set(a, 1, (int[]){1});
+	const struct caller_ops *usual = a->c.ops;
+	struct caller_ops ops = *usual;
+	struct shm_attach at;
+
+	ops.is_image_gone = is_memory_gone;
+	a->c.ops = &ops;
+	has_no_memory = false;
+	EXPECT_INT(engine_op(b, set, 0, -1, OP_UNDO), 0);
+	EXPECT_INT(begin_attach(b, id, &at), 0);
+	EXPECT_INT(mark_removed(a, id), 0);
+	engine_kill(b);
+	engine_bury(a, b);
+	EXPECT_INT(actor_proc(b)->state, PROC_LIVE);
+	EXPECT_INT(destroy(a, id), OUTCOME_RETRY);
+	EXPECT_INT(value_of(a, set, 0), 1); /* that does not wait */
+	has_no_memory = true;
+	engine_bury(a, b);
+	EXPECT_INT(actor_proc(b)->state, PROC_FREE);
+	EXPECT_INT(destroy(a, id), 0);
+	EXPECT(!segment_lives(a, id));
+	EXPECT_INT(engine_rmid(a, set), 0);
+	a->c.ops = usual;
+}
+
 static void test_forced_removal(void **state)
 {
 	struct actor *a = engine_join(*state);
@@ -323,6 +361,7 @@ int main(void)
 		TEST(test_fork),
 		TEST(test_destruction_waits_for_who_attaches),
 		TEST(test_dead_attacher),
+		TEST(test_dead_attacher_whose_memory_is_left),
 		TEST(test_forced_removal),
 		TEST(test_locked_memory),
 	};
