@@ -205,6 +205,26 @@ static void forking(struct cast *c)
 	c->forks = true;
 }
 
+/* A child without a slot of its parent's making: it takes over what that has copied. */
+static struct attach_shm heritage[4];
+static uint32_t heritage_count;
+
+static void heir(struct cast *c)
+{
+	another_is_attached(c);
+	attached_often(c, c->recoverer, 2);
+	heritage_count = shm_fork_copy(&c->recoverer->c, heritage, 4, NOW);
+	EXPECT_INT(heritage_count, 3);
+}
+
+static void inherit(struct cast *c)
+{
+	int rc;
+
+	UNTIL_DONE(c->victim, shm_inherit(&c->victim->c, heritage, heritage_count));
+	EXPECT_INT(rc, OUTCOME_DONE);
+}
+
 #define S(...) SCENE("shm", __VA_ARGS__, NULL, 0)
 
 const struct scene shm_scenes[] = {
@@ -227,6 +247,7 @@ const struct scene shm_scenes[] = {
 	S("IPC_RMID", "it goes", it_is_marked, destroy_it),
 	S("fork", "attached", forking, give_birth),
 	S("fork", "attached a few times", forking_with_few, give_birth),
+	S("fork", "the child takes over", heir, inherit),
 	S("exit", "attached", victim_is_attached, end),
 	S("burial", "attached", dead_are_attached, bury),
 	{NULL, NULL, NULL, NULL, NULL, NULL, 0},
