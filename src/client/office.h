@@ -39,8 +39,8 @@ void office_leave(struct caller *c);
 /* The state of a registered process, as far as its numbers mean anything to the caller. [signal] */
 enum ident_state office_state_of(const struct proc_shm *p);
 
-/* Pid of the reaper in office, 0 without one; by the registry and /proc, for who only looks. One that
- * cannot be judged counts. */
+/* Pid of the reaper in office, 0 without one; by the registry and /proc, for who only looks. One
+ * that cannot be judged counts. */
 uint32_t office_pid(const unsigned char *base);
 
 #endif

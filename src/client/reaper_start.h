@@ -12,8 +12,8 @@ struct namespace_place;
 /*
  * Starts usysvd, which takes the office if it is vacant (else it leaves at once). -ENOENT: usysvd
  * is not found; -EOPNOTSUPP: the caller is process 1 of its pid namespace, whose child every orphan
- * becomes, or has left its pid namespace for its children. Returns before usysvd is in office. Blocks for some milliseconds; holds nothing; leaves
- * errno alone. [signal]
+ * becomes, or has left its pid namespace for its children. Returns before usysvd is in office.
+ * Blocks for some milliseconds; holds nothing; leaves errno alone. [signal]
  */
 int reaper_start(const struct namespace_place *place);
 

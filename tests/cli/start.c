@@ -6,8 +6,8 @@
  *   start plain        with a handler for SIGCHLD, and a child of its own
  *   start subreaper    as the one who inherits orphans
  *   start threads      while another thread waits for any child
- *   start forks-away   after unshare(CLONE_NEWPID), when whatever child comes first is the process 1
- *                      of another namespace; status 77: not permitted
+ *   start forks-away   after unshare(CLONE_NEWPID), when whatever child comes first is the process
+ *                      1 of another namespace; status 77: not permitted
  */
 #include <dirent.h>
 #include <errno.h>

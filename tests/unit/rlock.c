@@ -330,7 +330,8 @@ static bool is_dead_for_the_patient(struct caller *c, uint32_t thread_ix, bool p
 	       (patient && thread_ix == doubt.other->c.thread_ix);
 }
 
-/* What a claimer said goes with its burial. Who has just found it alive does not call that damage. */
+/* What a claimer said goes with its burial. Who has just found it alive does not call that
+ * damage. */
 static void test_claimer_dies_while_it_is_doubted(void **state)
 {
 	struct engine *e = noting(state);
