@@ -7,14 +7,12 @@
  * Run by claimed.sh, in a namespace: claimed lock|undo|stopped.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
-#include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/wait.h>
@@ -22,6 +20,7 @@
 
 #include "core/ids.h"
 #include "core/region.h"
+#include "fuzz/inside.h"
 
 #define LIMIT_MS 20000
 #define SLEEPS   8 /* of a waiter, that is long enough to have doubted the claim */
@@ -42,35 +41,9 @@ _Noreturn static void wrong(const char *what)
 	exit(1);
 }
 
-static void map_region(void)
-{
-	const char *where = getenv("USYSV_REGION");
-	const char *path = where ? strchr(where, ':') : NULL;
-	int fd = path ? open(path + 1, O_RDWR | O_CLOEXEC) : -1;
-
-	if (fd < 0)
-		wrong("not in a namespace of usysv");
-	region = mmap(NULL, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	if (region == MAP_FAILED)
-		wrong("the region cannot be mapped");
-}
-
-static uint32_t slot_of(pid_t pid)
-{
-	for (uint32_t i = 0; i < region_proc_count(region); i++) {
-		const struct proc_shm *p = region_known_proc(region, i);
-
-		if (p->state == PROC_LIVE && p->pid == (uint32_t)pid && p->first_thread_link)
-			return i;
-	}
-	wrong("a process has no slot");
-}
-
 static struct thread_shm *thread_of(pid_t pid, uint32_t *ret_ix)
 {
-	*ret_ix = region_known_proc(region, slot_of(pid))->first_thread_link - 1;
+	*ret_ix = inside_thread_of(region, pid);
 	return region_known_thread(region, *ret_ix);
 }
 
@@ -183,12 +156,13 @@ int main(int argc, char **argv)
 
 	if (set < 0 || queue < 0)
 		wrong("no objects");
-	map_region();
+	region = inside_map_region();
 	atexit(clear_up);
 	victim = children[0] = start_stopped(set);
 	claimer = children[1] = start_stopped(set);
 	if (strcmp(what, "undo") == 0) {
-		claim_for(&region_known_proc(region, slot_of(victim))->claim, claimer);
+		claim_for(&region_known_proc(region, inside_slot_of(region, victim))->claim,
+			  claimer);
 		kill(victim, SIGKILL);
 	} else {
 		claim_for(&thread_of(victim, &ix)->claim, claimer);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "core/region.h"
+#include "fuzz/inside.h"
 #include "ipc/shm.h"
 
 #define PAGES 8
@@ -45,26 +46,6 @@ static void need(bool ok, const char *what)
 {
 	if (!ok)
 		wrong(what);
-}
-
-static const char *region_path(void)
-{
-	const char *where = getenv("USYSV_REGION");
-	const char *path = where ? strchr(where, ':') : NULL;
-
-	need(path, "not in a namespace of usysv");
-	return path + 1;
-}
-
-static void map_region(void)
-{
-	int fd = open(region_path(), O_RDWR | O_CLOEXEC);
-
-	need(fd >= 0, "the region");
-	region = mmap(NULL, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	need(region != MAP_FAILED, "mapping the region");
 }
 
 static struct segment_shm *segment_of(int id)
@@ -159,7 +140,7 @@ static void other_file(int id)
 	struct stat st;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s-other", region_path());
+	snprintf(path, sizeof(path), "%s-other", inside_region_path());
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	need(fd >= 0 && unlink(path) == 0, "a file");
 	need(ftruncate(fd, 2 * PAGE_BYTES) == 0 && pwrite(fd, "x", 1, PAGE_BYTES) == 1 &&
@@ -199,7 +180,7 @@ int main(int argc, char **argv)
 	int id = shmget(IPC_PRIVATE, 2 * PAGE_BYTES, 0600);
 
 	need(id >= 0, "shmget");
-	map_region();
+	region = inside_map_region();
 	around = mmap(NULL, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		      -1, 0);
 	need(around != MAP_FAILED, "mmap");

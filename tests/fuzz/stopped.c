@@ -10,7 +10,6 @@
  *	usysv run -- stopped
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 
 #include "core/ids.h"
 #include "core/region.h"
+#include "fuzz/inside.h"
 
 #define LIMIT_MS 20000
 
@@ -33,7 +33,6 @@ static struct shared {
 	char text[16];
 } * shared;
 
-static unsigned char *region;
 static pid_t children[2];
 
 static void clear_up(void)
@@ -102,38 +101,13 @@ static pid_t start_stopped(void)
 	return pid;
 }
 
-static void map_region(void)
-{
-	const char *where = getenv("USYSV_REGION");
-	const char *path = where ? strchr(where, ':') : NULL;
-	int fd = path ? open(path + 1, O_RDWR | O_CLOEXEC) : -1;
-
-	if (fd < 0)
-		wrong("not in a namespace of usysv");
-	region = mmap(NULL, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	if (region == MAP_FAILED)
-		wrong("the region cannot be mapped");
-}
-
-static uint32_t thread_of(pid_t pid)
-{
-	for (uint32_t i = 0; i < region_proc_count(region); i++) {
-		const struct proc_shm *p = region_known_proc(region, i);
-
-		if (p->state == PROC_LIVE && p->pid == (uint32_t)pid && p->first_thread_link)
-			return p->first_thread_link - 1;
-	}
-	wrong("the stopped process has no slot");
-}
-
 int main(void)
 {
 	struct {
 		long type;
 		char text[16];
 	} m = {1, "for you"};
+	unsigned char *region;
 	struct queue_shm *q;
 	uint64_t lock;
 	uint32_t holder, expected = 0;
@@ -144,11 +118,11 @@ int main(void)
 	queue = msgget(IPC_PRIVATE, 0600);
 	if (shared == MAP_FAILED || queue < 0)
 		wrong("no queue");
-	map_region();
+	region = inside_map_region();
 	atexit(clear_up);
 	children[0] = start_stopped();
 	children[1] = start_receiver(queue);
-	holder = thread_of(children[0]);
+	holder = inside_thread_of(region, children[0]);
 	q = (struct queue_shm *)(void *)region_object(region, FAMILY_MSG,
 						      (uint32_t)queue % OBJECT_CAPACITY);
 	lock = ids_object_lock(FAMILY_MSG, (uint32_t)queue % OBJECT_CAPACITY);
