@@ -265,8 +265,9 @@ void child_stop_too(int signal)
 	sigaddset(&one, signal);
 	if (signal != SIGSTOP)
 		sigaction(signal, &normal, &before);
+	raise(signal); /* blocked: one that has come meanwhile is the same stop */
+	/* In a group without a shell to continue it the kernel ignores it. */
 	sigprocmask(SIG_UNBLOCK, &one, &mask);
-	raise(signal); /* in a group without a shell to continue it the kernel ignores it */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (signal != SIGSTOP)
 		sigaction(signal, &before, NULL);

@@ -114,9 +114,10 @@ fi
 
 # Clients that are killed: their segments are marked for removal and end with the server's attach
 for n in 1 2 3; do
+	rm -f held # of the one before
 	"$X11_SHM" hold >held 2>&1 &
 	client=$!
-	until_true 20 grep -qx '[0-9]*' held || trouble "no client that holds: $(cat held)"
+	until_true 20 grep -qsx '[0-9]*' held || trouble "no client that holds: $(cat held)"
 	attached "$(cat held)" 2 || trouble "not attached by client and server"
 	kill -KILL $client
 	wait $client 2>/dev/null
@@ -131,9 +132,10 @@ remove_screen
 # The server is killed: the client goes on with its segment.
 clean_up
 start
+rm -f held
 "$X11_SHM" survive >held 2>&1 &
 client=$!
-until_true 20 grep -qx '[0-9]*' held || trouble "no client that holds: $(cat held)"
+until_true 20 grep -qsx '[0-9]*' held || trouble "no client that holds: $(cat held)"
 id=$(cat held)
 attached "$id" 2 || trouble "not attached by client and server"
 kill -KILL "$server"
