@@ -150,7 +150,8 @@ static int open_private(struct namespace_place *place, int *ret_fd)
 					       &why);
 	}
 	if (error < 0)
-		cli_error("cannot make a namespace (%s): %s", place->dir, why);
+		cli_error("cannot make a namespace%s%s%s: %s", *place->dir ? " (" : "", place->dir,
+			  *place->dir ? ")" : "", why);
 	return error;
 }
 

@@ -118,7 +118,7 @@ static void usage(FILE *out)
 	      out);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"help", no_argument, NULL, 'h'},
@@ -127,8 +127,6 @@ int main(int argc, char **argv)
 	};
 	int c;
 
-	setlocale(LC_ALL, "");
-	lost_install();
 	while ((c = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'h':
@@ -159,4 +157,23 @@ int main(int argc, char **argv)
 	cli_error("'%s' is not a command", argv[optind]);
 	cli_try_help();
 	return EXIT_FAILURE;
+}
+
+/* What was to be written and could not be is a failure; whoever closed a pipe has had enough. */
+static int flush_output(int status)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno == EPIPE)
+		return status;
+	cli_error("write error: %s", strerror(errno ? errno : EIO));
+	return status ? status : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_ALL, "");
+	lost_install();
+	return flush_output(run(argc, argv));
 }

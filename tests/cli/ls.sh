@@ -105,3 +105,10 @@ status 0 "$usysv" check -n first
 status 0 "$usysv" rm first
 status 0 "$usysv" rm second
 nothing_left || fail "something is left in $root"
+
+# What cannot be written is a failure, said.
+if [ -c /dev/full ]; then
+	"$usysv" --help >/dev/full 2>"$work/err" && fail 'lost output is no failure'
+	says 'write error'
+	status 0 sh -c '"$1" --help | true' sh "$usysv"
+fi
