@@ -72,6 +72,7 @@ static int judge_proc(void)
 											  : -EXDEV;
 }
 
+/* By the thread's own entries: of a process whose first thread has ended /proc/self shows little. */
 int ident_view(uint32_t *ret)
 {
 	struct stat pids, times;
@@ -80,11 +81,12 @@ int ident_view(uint32_t *ret)
 	*ret = 0;
 	if (rc < 0)
 		return rc == -ENOENT ? rc : 0;
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&pids, 0, 0, 0) < 0)
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/pid", (long)&pids, 0, 0,
+		     0) < 0)
 		return 0;
 	/* What a start time reads depends on who reads it: Linux 5.6. */
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/time", (long)&times, 0, 0, 0) <
-	    0)
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/time", (long)&times, 0,
+		     0, 0) < 0)
 		times.st_ino = 0;
 	*ret = (uint32_t)pids.st_ino + (uint32_t)times.st_ino * 0x9e3779b1u;
 	if (*ret == 0)
@@ -94,10 +96,11 @@ int ident_view(uint32_t *ret)
 
 bool ident_forks_away(void)
 {
-	static const char children[] = "/proc/self/ns/pid_for_children";
+	static const char children[] = "/proc/thread-self/ns/pid_for_children";
 	struct stat own, of_children;
 
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&own, 0, 0, 0) < 0)
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/pid", (long)&own, 0, 0,
+		     0) < 0)
 		return false;
 	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)children, (long)&of_children, 0, 0, 0) == 0)
 		return of_children.st_ino != own.st_ino;

@@ -24,9 +24,9 @@ enum ident_state {
 int ident_view(uint32_t *ret);
 
 /*
- * Would a child of the calling process be in another pid namespace, after unshare(CLONE_NEWPID) or
- * setns()? The first such child is its process 1, and with it the namespace ends: that is for the
- * program to make. Unknown, without /proc: no.
+ * Would a child of the calling thread be in another pid namespace, after unshare(CLONE_NEWPID) or
+ * setns(), which count for one thread? The first such child is its process 1, and with it the
+ * namespace ends: that is for the program to make. Unknown, without /proc: no.
  */
 bool ident_forks_away(void);
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/* What a process finds out about itself by /proc counts for each of its threads. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/ident.h"
+#include "unit.h"
+
+#define NOT_PERMITTED 77
+
+/* What run() in a child says when it ends by _exit(). */
+static int in_child(void (*run)(void))
+{
+	int status;
+	pid_t kid = fork();
+
+	EXPECT(kid >= 0);
+	if (kid == 0) {
+		run();
+		_exit(99);
+	}
+	EXPECT(waitpid(kid, &status, 0) == kid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static pthread_t first;
+static uint32_t view_before;
+
+static void *outlive(void *unused)
+{
+	uint32_t view;
+
+	(void)unused;
+	if (pthread_join(first, NULL) != 0)
+		_exit(1);
+	if (ident_view(&view) != 0 || view != view_before)
+		_exit(2);
+	_exit(ident_forks_away() ? 3 : 0);
+}
+
+static void end_the_first_thread(void)
+{
+	pthread_t thread;
+
+	first = pthread_self();
+	if (ident_view(&view_before) != 0 || pthread_create(&thread, NULL, outlive, NULL) != 0)
+		_exit(4);
+	pthread_exit(NULL);
+}
+
+static void test_first_thread_has_ended(void **state)
+{
+	(void)state;
+	EXPECT_INT(in_child(end_the_first_thread), 0);
+}
+
+static void *leave(void *ret_forks_away)
+{
+	if (unshare(CLONE_NEWPID) < 0)
+		_exit(NOT_PERMITTED);
+	*(bool *)ret_forks_away = ident_forks_away();
+	return NULL;
+}
+
+static void leave_in_another_thread(void)
+{
+	pthread_t thread;
+	bool forks_away;
+
+	if (pthread_create(&thread, NULL, leave, &forks_away) != 0 ||
+	    pthread_join(thread, NULL) != 0)
+		_exit(1);
+	_exit(!forks_away ? 2 : ident_forks_away() ? 3 : 0);
+}
+
+static void test_thread_leaves_its_pid_namespace(void **state)
+{
+	int status = in_child(leave_in_another_thread);
+
+	(void)state;
+	if (status == NOT_PERMITTED)
+		skip();
+	EXPECT_INT(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_first_thread_has_ended),
+		cmocka_unit_test(test_thread_leaves_its_pid_namespace),
+	};
+
+	return cmocka_run_group_tests_name("ident", tests, NULL, NULL);
+}
