@@ -15,6 +15,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/hugefile.h"
 #include "client/spare.h"
 
@@ -63,19 +64,7 @@ static char *append_hex(char *p, uint32_t n)
 
 void attach_dir_file_name(char to[ATTACH_NAME_BYTES], int32_t key, int32_t id)
 {
-	char digits[12];
-	int k = 0;
-	uint32_t n = (uint32_t)id;
-
-	memcpy(to, "SYSV", 4);
-	to = append_hex(to + 4, (uint32_t)key);
-	*to++ = '-';
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*to++ = digits[--k];
-	*to = 0;
+	text_put_number(stpcpy(append_hex(stpcpy(to, "SYSV"), (uint32_t)key), "-"), (uint32_t)id);
 }
 
 size_t attach_dir_name(char to[PATH_MAX], const char *region, uint64_t inode, int64_t created)

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/sys.h"
+#include "base/text.h"
 
 /* struct procmap_query of linux/fs.h, which older headers lack. */
 struct map_query {
@@ -28,22 +29,11 @@ bool attach_maps_only_text;
 
 int attach_maps_open(struct attach_maps *m, pid_t pid)
 {
-	char path[32], digits[12], *p = path;
-	int k = 0;
+	char path[40], *p = stpcpy(path, "/proc/");
 
-	memcpy(p, "/proc/", 6);
-	p += 6;
-	if (pid == 0) {
-		memcpy(p, "thread-self", 11); /* the first thread may have ended */
-		p += 11;
-	} else {
-		do
-			digits[k++] = (char)('0' + pid % 10);
-		while ((pid /= 10) != 0);
-		while (k > 0)
-			*p++ = digits[--k];
-	}
-	memcpy(p, "/maps", sizeof("/maps"));
+	/* the first thread may have ended */
+	p = pid == 0 ? stpcpy(p, "thread-self") : text_put_number(p, (uint64_t)pid);
+	stpcpy(p, "/maps");
 	m->by_text = attach_maps_only_text;
 	m->length = m->at = 0;
 	m->fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
