@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/sys.h"
@@ -20,6 +21,12 @@ char *text_put_number(char *to, uint64_t n)
 		*to++ = digits[--k];
 	*to = 0;
 	return to;
+}
+
+/* Not /proc/self: that of a process whose first thread has ended has no descriptors. */
+void text_put_descriptor(char to[TEXT_DESCRIPTOR_BYTES], int fd)
+{
+	text_put_number(stpcpy(to, "/proc/thread-self/fd/"), (uint64_t)fd);
 }
 
 static long open_to_read(const char *path)

@@ -12,6 +12,10 @@
 /* Writes a number in decimal, at most 20 digits, and a 0 behind it; where that is. */
 char *text_put_number(char *to, uint64_t n);
 
+/* The path by which the file of a descriptor of the calling thread's can be opened again. */
+#define TEXT_DESCRIPTOR_BYTES 48
+void text_put_descriptor(char to[TEXT_DESCRIPTOR_BYTES], int fd);
+
 /* The first so many bytes of a file, less one, as a string. Their number, or -errno. */
 long text_read(const char *path, char *to, size_t bytes);
 

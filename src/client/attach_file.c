@@ -27,14 +27,14 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "client/attach_dir.h"
 #include "client/hugefile.h"
 #include "client/session_priv.h"
 #include "client/spare.h"
 #include "ipc/shm.h"
 
-#define MAP_FILES    "/proc/self/map_files/"
-#define LINK_BYTES   (sizeof(MAP_FILES) + 2 * 17)
+#define LINK_BYTES   80
 #define DELETED      " (deleted)"
 #define MAKING_BYTE  (INT64_MAX - 1) /* locked while a file that was left is emptied */
 #define MAKING_TRIES 10000
@@ -360,13 +360,15 @@ int attach_file_holds(const struct segment_shm *s, uint64_t byte)
 	return spare_run(ask, &q, sizeof(q));
 }
 
-/* A link that is there while exactly this range is one mapping of a file. */
+/* A link that is there while exactly this range is one mapping of a file. The first thread, whose
+ * entry "self" is, may have ended, and "thread-self" has no such links. */
 static void link_name(char to[LINK_BYTES], uint64_t start, uint64_t end)
 {
 	const uint64_t at[2] = {start, end};
 
-	memcpy(to, MAP_FILES, sizeof(MAP_FILES) - 1);
-	to += sizeof(MAP_FILES) - 1;
+	to = text_put_number(stpcpy(to, "/proc/"),
+			     (uint64_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
+	to = stpcpy(to, "/map_files/");
 	for (int k = 0; k < 2; k++) {
 		int shift = 60;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * Asked when the region cannot be found at its path: was it removed (`rm -r`), or does this process
- * only see another tree (chroot)? The descriptor is closed long since; /proc/self/maps shows behind
+ * only see another tree (chroot)? The descriptor is closed long since; /proc/thread-self/maps shows behind
  * the path of a mapped file whether it still has a name.
  */
 #include "client/gone.h"
@@ -46,7 +46,7 @@ bool gone_mapped_file(const unsigned char *address)
 	bool deleted = false;
 	uint64_t start;
 
-	if (text_open(&f, "/proc/self/maps") < 0)
+	if (text_open(&f, "/proc/thread-self/maps") < 0)
 		return false;
 	while (next_line(&f, &start, &deleted) && start < (uintptr_t)address)
 		;

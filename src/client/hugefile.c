@@ -247,7 +247,7 @@ static long make_anywhere(const struct hugefile *h, char mount[PATH_BYTES])
 	struct text_file t;
 	long fd = -ENOMEM;
 
-	if (text_open(&t, "/proc/self/mounts") < 0)
+	if (text_open(&t, "/proc/thread-self/mounts") < 0)
 		return t.fd;
 	while (fd < 0 && !spare_would_help(fd) && next_mount(&t, mount))
 		fd = make_nameless(h, mount);
@@ -273,14 +273,14 @@ int hugefile_try(const struct hugefile *h)
 
 static long give_name(long fd, const char *path)
 {
-	char own[40];
+	char own[TEXT_DESCRIPTOR_BYTES];
 	long r;
 
 	r = sys_call(SYS_linkat, fd, (long)"", AT_FDCWD, (long)path, AT_EMPTY_PATH, 0);
 	if (r == 0 || r == -EEXIST)
 		return r;
 	/* Linux before 6.10 wants a privilege for that, but not for this. */
-	text_put_number(stpcpy(own, "/proc/self/fd/"), (uint64_t)fd);
+	text_put_descriptor(own, (int)fd);
 	return sys_call(SYS_linkat, AT_FDCWD, (long)own, AT_FDCWD, (long)path, AT_SYMLINK_FOLLOW,
 			0);
 }

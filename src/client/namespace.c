@@ -94,12 +94,6 @@ static bool on_tmpfs(int fd, bool *ret_full)
 	return r == 0 && (unsigned long)s.f_type == TMPFS_TYPE;
 }
 
-/* A descriptor's file as a path, for the calls that take none. */
-static void descriptor_path(char to[40], int fd)
-{
-	text_put_number(stpcpy(to, "/proc/self/fd/"), (uint64_t)fd);
-}
-
 /* ---- Directories --------------------------------------------------------------------------- */
 
 static int failed(int error, const char **ret_why)
@@ -173,9 +167,9 @@ static int enter(int parent, const char *name, bool *made, int *ret_fd, const ch
 	r = sys_statx(fd, "", AT_EMPTY_PATH, &st);
 	r = r < 0 ? failed(r, ret_why) : check_owner(&st, true, ret_why);
 	if (r == 0 && fresh && (st.stx_mode & 0777) != 0700) {
-		char path[40];
+		char path[TEXT_DESCRIPTOR_BYTES];
 
-		descriptor_path(path, fd);
+		text_put_descriptor(path, fd);
 		r = (int)sys_call(SYS_fchmodat, AT_FDCWD, (long)path, 0700, 0, 0, 0);
 		if (r < 0)
 			failed(r, ret_why);
@@ -340,13 +334,13 @@ static int fill(int fd, unsigned flags, const char **ret_why)
 /* Gives the nameless file of fd its name. -EEXIST: another was faster. */
 static int publish(int fd, int dir)
 {
-	char path[40];
+	char path[TEXT_DESCRIPTOR_BYTES];
 	int r = (int)sys_call(SYS_linkat, fd, (long)"", dir, (long)REGION_NAME, AT_EMPTY_PATH, 0);
 
 	if (r == 0 || r == -EEXIST)
 		return r;
 	/* Linux before 6.10 wants a privilege for that, but not for this. */
-	descriptor_path(path, fd);
+	text_put_descriptor(path, fd);
 	return (int)sys_call(SYS_linkat, AT_FDCWD, (long)path, dir, (long)REGION_NAME,
 			     AT_SYMLINK_FOLLOW, 0);
 }

@@ -102,8 +102,8 @@ static int own_directory(void *context)
 	uintptr_t here = (uintptr_t)&reaper_start;
 	size_t length = 0;
 	const char *found = NULL;
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0,
-			   0, 0);
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
+			   O_RDONLY | O_CLOEXEC, 0, 0, 0);
 
 	if (fd < 0)
 		return (int)fd;

@@ -233,7 +233,7 @@ static enum reach inspect(int dirfd, const char *path, int flags, int depth)
 
 	if (fd < 0)
 		return REACH_UNKNOWN;
-	if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0) < 0 || !S_ISREG(st.st_mode))
 		goto out;
 	n = sys_call(SYS_pread64, fd, (long)head, sizeof(head) - 1, 0, 0, 0);
 	if (n < 4)
@@ -503,12 +503,6 @@ char *const *exec_environment(char *const environment[], bool strip, void *scrat
 	return out;
 }
 
-/* Where a descriptor can be opened by name. */
-static void descriptor_path(char *path, int fd)
-{
-	text_put_number(stpcpy(path, "/proc/self/fd/"), fd < 0 ? 0 : (uint64_t)fd);
-}
-
 static void leave_image(void)
 {
 	if (load_relaxed(&procview_writable))
@@ -549,21 +543,21 @@ PUBLIC int execvp(const char *file, char *const argv[])
 
 PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	char path[32];
+	char path[TEXT_DESCRIPTOR_BYTES];
 	char *const *env;
 
-	descriptor_path(path, fd);
+	text_put_descriptor(path, fd);
 	env = NEW_ENVIRONMENT(envp, inspect(AT_FDCWD, path, 0, 0), path);
 	return NEXT(fexecve)(fd, argv, env);
 }
 
 PUBLIC int execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	char by_fd[32];
+	char by_fd[TEXT_DESCRIPTOR_BYTES];
 	char *const *env;
 
 	if ((flags & AT_EMPTY_PATH) && !*path) {
-		descriptor_path(by_fd, dirfd);
+		text_put_descriptor(by_fd, dirfd);
 		env = NEW_ENVIRONMENT(envp, inspect(AT_FDCWD, by_fd, 0, 0), by_fd);
 	} else {
 		env = NEW_ENVIRONMENT(envp, inspect(dirfd, path, flags, 0), path);

@@ -34,6 +34,7 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "base/text.h"
 #include "preload/symbols.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -110,20 +111,6 @@ int procview_find(int dirfd, const char *path)
 		    of_view.st_dev == st.st_dev && of_view.st_ino == st.st_ino)
 			return named[i];
 	return VIEW_NONE;
-}
-
-static void descriptor_path(char *path, int fd)
-{
-	char digits[12];
-	int k = 0;
-
-	path = stpcpy(path, "/proc/self/fd/");
-	do
-		digits[k++] = (char)('0' + fd % 10);
-	while ((fd /= 10) != 0);
-	while (k > 0)
-		*path++ = digits[--k];
-	*path = '\0';
 }
 
 /* ---- Files -------------------------------------------------------------------------------- */
@@ -213,9 +200,9 @@ static long memory_file(int view)
 /* The file of fd anew, with a position and an access mode of its own. */
 static long reopen(long fd, int flags)
 {
-	char path[40];
+	char path[TEXT_DESCRIPTOR_BYTES];
 
-	descriptor_path(path, (int)fd);
+	text_put_descriptor(path, (int)fd);
 	return sys_call(SYS_openat, AT_FDCWD, (long)path, flags, 0, 0, 0);
 }
 
@@ -351,19 +338,6 @@ long procview_settle_all(void)
 
 /* ---- exec --------------------------------------------------------------------------------- */
 
-static char *put_decimal(char *to, uint64_t n)
-{
-	char digits[24];
-	int k = 0;
-
-	do
-		digits[k++] = (char)('0' + n % 10);
-	while ((n /= 10) != 0);
-	while (k > 0)
-		*to++ = digits[--k];
-	return to;
-}
-
 static const char *get_decimal(const char *from, uint64_t *ret)
 {
 	*ret = 0;
@@ -376,7 +350,7 @@ static const char *get_decimal(const char *from, uint64_t *ret)
 void procview_hint(char text[PROCVIEW_HINT_BYTES])
 {
 	bool seen[FILES] = {false}, any = false;
-	char *end = put_decimal(stpcpy(text, PROCVIEW_HINT), files_dev);
+	char *end = text_put_number(stpcpy(text, PROCVIEW_HINT), files_dev);
 
 	for (int fd = 0; fd < DESCRIPTORS; fd++) {
 		struct stat st;
@@ -388,9 +362,9 @@ void procview_hint(char text[PROCVIEW_HINT_BYTES])
 				continue;
 			seen[i] = any = true;
 			*end++ = ',';
-			end = put_decimal(end, (uint64_t)files[i].view);
+			end = text_put_number(end, (uint64_t)files[i].view);
 			*end++ = ':';
-			end = put_decimal(end, st.st_ino);
+			end = text_put_number(end, st.st_ino);
 		}
 	}
 	*end = '\0';

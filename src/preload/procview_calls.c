@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/text.h"
 #include "preload/entry.h"
 #include "preload/symbols.h"
 
@@ -200,7 +201,7 @@ typedef FILE *freopen_fn(const char *path, const char *mode, FILE *stream);
 
 static FILE *reopen_stream(const char *path, const char *mode, FILE *stream, freopen_fn *next)
 {
-	char plain[4], link[40];
+	char plain[4], link[TEXT_DESCRIPTOR_BYTES];
 	int view, fd = open_for_stream(path, mode, plain, &view);
 
 	if (view == VIEW_NONE)
@@ -212,7 +213,7 @@ static FILE *reopen_stream(const char *path, const char *mode, FILE *stream, fre
 		errno = error;
 		return NULL;
 	}
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	text_put_descriptor(link, fd);
 	stream = next(link, plain, stream);
 	(void)close(fd);
 	return stream;

@@ -6,6 +6,7 @@
  *   start plain        with a handler for SIGCHLD, and a child of its own
  *   start subreaper    as the one who inherits orphans
  *   start threads      while another thread waits for any child
+ *   start second       in a thread that goes on when the first has ended
  *   start forks-away   after unshare(CLONE_NEWPID), when whatever child comes first is the process
  *                      1 of another namespace; status 77: not permitted
  */
@@ -49,7 +50,7 @@ static void on_fork(void)
 
 static int open_descriptors(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir("/proc/thread-self/fd");
 	int n = 0;
 
 	while (dir && readdir(dir))
@@ -100,9 +101,8 @@ static int fork_away(void)
 	return failures > 0;
 }
 
-int main(int argc, char **argv)
+static int use(const char *mode)
 {
-	const char *mode = argc > 1 ? argv[1] : "plain";
 	bool subreaper = strcmp(mode, "subreaper") == 0, threads = strcmp(mode, "threads") == 0;
 	struct sigaction action;
 	sigset_t before, after;
@@ -111,8 +111,6 @@ int main(int argc, char **argv)
 	int ends[2], descriptors, waited = 0, is_subreaper = 0;
 	pid_t child;
 
-	if (strcmp(mode, "forks-away") == 0)
-		return fork_away();
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = on_child;
 	action.sa_flags = SA_RESTART;
@@ -167,4 +165,25 @@ int main(int argc, char **argv)
 	expect(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD, "a child is left");
 	semctl(id, 0, IPC_RMID);
 	return failures > 0;
+}
+
+static void *go_on(void *first)
+{
+	exit(pthread_join(*(pthread_t *)first, NULL) == 0 ? use("plain") : 2);
+}
+
+int main(int argc, char **argv)
+{
+	static pthread_t first;
+	const char *mode = argc > 1 ? argv[1] : "plain";
+	pthread_t second;
+
+	if (strcmp(mode, "forks-away") == 0)
+		return fork_away();
+	if (strcmp(mode, "second") != 0)
+		return use(mode);
+	first = pthread_self();
+	if (pthread_create(&second, NULL, go_on, &first) != 0)
+		return 2;
+	pthread_exit(NULL);
 }

@@ -6,7 +6,7 @@
 
 library=$(dirname "$usysv")/libusysv-preload.so
 mkfifo "$work/in"
-for mode in plain subreaper threads; do
+for mode in plain subreaper threads second; do
 	: >"$work/log"
 	exec 7<>"$work/in"
 	USYSV_NAMESPACE=alone LD_PRELOAD=$library "$start" $mode \

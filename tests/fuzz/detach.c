@@ -10,6 +10,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -155,6 +156,27 @@ static void other_file(int id)
 	need_intact(1, PAGES - 1);
 }
 
+static pthread_t first;
+
+static void *other_file_later(void *id)
+{
+	need(pthread_join(first, NULL) == 0, "pthread_join");
+	other_file(*(int *)id);
+	exit(0);
+}
+
+/* The same in a thread that goes on when the first, which /proc/self shows, has ended. */
+static void other_file_second(int id)
+{
+	pthread_t second;
+	static int of_second;
+
+	of_second = id;
+	first = pthread_self();
+	need(pthread_create(&second, NULL, other_file_later, &of_second) == 0, "pthread_create");
+	pthread_exit(NULL);
+}
+
 /* The maps cannot be read just now: the call says so, and the count is that of the records. */
 static void no_maps(int id)
 {
@@ -194,6 +216,8 @@ int main(int argc, char **argv)
 		no_proc(id);
 	else if (strcmp(what, "other-file") == 0)
 		other_file(id);
+	else if (strcmp(what, "other-file-second") == 0)
+		other_file_second(id);
 	else if (strcmp(what, "no-maps") == 0)
 		no_maps(id);
 	else

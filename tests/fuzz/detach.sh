@@ -3,7 +3,7 @@
 # What shmat and shmdt leave alone (detach.c). Called as detach.sh USYSV DETACH.
 . "$(dirname "$0")/../cli/lib.sh"
 
-for what in larger-at-first larger-later no-proc other-file no-maps; do
+for what in larger-at-first larger-later no-proc other-file other-file-second no-maps; do
 	timeout -s KILL 60 "$usysv" run -- "$user" $what >"$work/out" 2>"$work/err" </dev/null
 	got=$?
 	[ $got -eq 77 ] && skip 'seccomp cannot be had here'

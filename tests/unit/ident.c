@@ -3,10 +3,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/ident.h"
+#include "base/text.h"
+#include "client/gone.h"
 #include "unit.h"
 
 #define NOT_PERMITTED 77
@@ -28,9 +31,12 @@ static int in_child(void (*run)(void))
 
 static pthread_t first;
 static uint32_t view_before;
+static unsigned char *gone;
+static int ends[2];
 
 static void *outlive(void *unused)
 {
+	char path[TEXT_DESCRIPTOR_BYTES];
 	uint32_t view;
 
 	(void)unused;
@@ -38,6 +44,11 @@ static void *outlive(void *unused)
 		_exit(1);
 	if (ident_view(&view) != 0 || view != view_before)
 		_exit(2);
+	text_put_descriptor(path, ends[0]);
+	if (access(path, F_OK) < 0)
+		_exit(5);
+	if (!gone_mapped_file(gone))
+		_exit(6);
 	_exit(ident_forks_away() ? 3 : 0);
 }
 
@@ -46,6 +57,9 @@ static void end_the_first_thread(void)
 	pthread_t thread;
 
 	first = pthread_self();
+	gone = mmap(NULL, 1, PROT_READ, MAP_SHARED, memfd_create("gone", MFD_CLOEXEC), 0);
+	if (gone == MAP_FAILED || pipe(ends) < 0)
+		_exit(7);
 	if (ident_view(&view_before) != 0 || pthread_create(&thread, NULL, outlive, NULL) != 0)
 		_exit(4);
 	pthread_exit(NULL);
