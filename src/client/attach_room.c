@@ -34,7 +34,7 @@ static uint64_t free_bytes(void)
 		return UINT64_MAX;
 	/* The file system is that of the namespace's directory, which is there in any case. */
 	memcpy(path, directory, length + 1);
-	path[length - 13] = 0;
+	path[length - ATTACH_TAG_BYTES + 1] = 0; /* its last slash stays */
 	r = door >= 0 ? sys_call(SYS_fstatfs, door, (long)&fs, 0, 0, 0, 0)
 		      : sys_call(SYS_statfs, (long)path, (long)&fs, 0, 0, 0, 0);
 	if (r == 0 && fs.f_blocks != 0)

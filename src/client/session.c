@@ -87,13 +87,13 @@ struct process_record *session_registered(void)
 
 /* ---- Attaching --------------------------------------------------------------------------- */
 
-static uint32_t pid_namespace(void)
+static uint32_t own_view(void)
 {
 	uint32_t view;
 
 	if (ident_view(&view) == 0)
 		return view;
-	/* No /proc here (chroot): the parent's, unless this is the first of a new one. */
+	/* No /proc here (chroot): the parent's, unless this is the first of a new pid namespace. */
 	return session_pid() == 1 ? 0 : session.process.pidns;
 }
 
@@ -223,7 +223,7 @@ static int register_vfork_child(struct process_record **ret_me)
 	*ret_me = me;
 	if (me->registered)
 		return 0;
-	me->pidns = pid_namespace();
+	me->pidns = own_view();
 	rc = register_bare(me, spare_ident_start(me->pid), &me->proc_ix);
 	if (rc < 0)
 		return rc;
@@ -277,7 +277,7 @@ int session_register_process(struct process_record **ret_me)
 		return 0;
 	me->registered = false;
 	me->pid = pid;
-	me->pidns = pid_namespace();
+	me->pidns = own_view();
 	start = me->pidns ? spare_ident_start(pid) : 0;
 	left = start ? procs_find(session.base, (uint32_t)pid, start) : -1;
 	if (left >= 0 && take_over((uint32_t)left, &me->token)) {
@@ -470,7 +470,7 @@ bool session_attached(void)
 /* Is there a record of this process, of an image that exec replaced? */
 static bool old_image_left(pid_t pid)
 {
-	uint64_t start = pid_namespace() ? spare_ident_start(pid) : 0;
+	uint64_t start = own_view() ? spare_ident_start(pid) : 0;
 
 	return start && procs_find(session.base, (uint32_t)pid, start) >= 0;
 }

@@ -54,7 +54,7 @@ void session_restore_signals(const uint64_t *old);
 
 pid_t session_pid(void);
 
-/* The pid namespace of the calling process, since it has registered; 0: unknown. A vfork child may
+/* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
  * have another than its parent. */
 uint32_t session_pidns(void);
 

@@ -6,23 +6,25 @@
  * the first attempt.
  *
  * If the caller is killed meanwhile, so is the helper, by its parent's death signal. But the kernel
- * marks the caller's life word, and lets the parent of a vfork child go on, before it sends that: for
- * the rest of the caller's exit, some microseconds, the helper of somebody who counts as dead may
- * run. What it can do then:
+ * marks the caller's life word, and lets the parent of a vfork child go on, before it sends that:
+ * for the rest of the caller's exit, some microseconds, the helper of somebody who counts as dead
+ * may run. What it can do then:
  *
  *  - It has the caller's memory and so keeps the mapping that holds the token of the process: who
  *    waits for the token waits for the helper. Burial does so before it takes away an attach in
  *    progress (repair_bury_process()), which keeps the segment from being destroyed. So what
  *    a helper writes to a segment (`made` and what it publishes) is written to that segment; a
  *    process slot that it reserves is freed as any whose token is free; marks only rise. It writes
- *    nothing else to the region.
+ *    nothing else to the region but times and pids of statistics.
  *  - In the memory of a vfork child's parent it writes to its own stack and to a copy of the
- *    context only, which the caller alone copies back. What it maps or unmaps there is what the child
- *    was about to, and so are the session's fields: the same values as the parent would store.
- *  - A process without a token (a vfork child; who cannot open the region's file any more) is buried
- *    by its life word and pid alone. For it the first point does not hold. But what it publishes of a
- *    file it does last, by three accesses, of which the first looks whether the segment is the one: in
- *    between it would have to be destroyed and another come to be in its place.
+ *    context only, which the caller alone copies back. What it maps or unmaps there is what the
+ *    child was about to, and so are the session's fields: the same values as the parent would
+ *    store.
+ *  - A process without a token (a vfork child; who cannot open the region's file any more) is
+ *    buried by its life word and pid alone. For it the first point does not hold. But what it
+ *    publishes of a file it does last, by three accesses, of which the first looks whether the
+ *    segment is the one: in between it would have to be destroyed and another come to be in its
+ *    place.
  *
  *   SPARE_P1  helper
  *    word      helper.is_done (private memory)
@@ -30,8 +32,8 @@
  *    writers   the helper, last
  *    order     R of the helper pairs with A of the caller, whom the kernel wakes after the helper's
  *              end; publishes result and context
- *    death     helper: as if it had not been there, but for what it has done in the kernel or to the
- *              region, where each step of an attach may be its last. Caller: above
+ *    death     helper: as if it had not been there, but for what it has done in the kernel or to
+ *              the region, where each step of an attach may be its last. Caller: above
  *    progress  blocks for the time of the work
  *    tests     unit/spare, unit/shm-attach
  */

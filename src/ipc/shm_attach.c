@@ -12,8 +12,8 @@
  *
  *   SHM_A1  attach records
  *    word      attach_shm.state; proc_shm.attach_ref, attach_block_shm.next_ref
- *    states    {FREE, LEFT} > MAKING > LIVE > {FREE, LEFT}; MAKING, LEFT > FREE. Blocks: named by a thread > of a slot >
- *              named by a thread > free
+ *    states    {FREE, LEFT} > MAKING > LIVE > {FREE, LEFT}; MAKING > {FREE, LEFT}; LEFT > FREE.
+ *              Blocks: named by a thread > of a slot > named by a thread > free
  *    writers   threads of the process, one at a time; of a slot reserved for a child: its parent,
  *              then the child; of a dead process: who has claimed or taken over the slot
  *    order     R of the state pairs with A of readers; publishes segment, byte and address
@@ -21,8 +21,8 @@
  *              decide. A walk over a slot that is just being freed: see shm_count_records()
  *    death     a block linked and still named by the thread: its burial drops the name. A block
  *              named and not yet taken out by who empties a dead slot: taken out, then freed.
- *              Records of the dead: freed by the burial of the process; of an attach in progress, when
- *              the memory of the dead is gone, too (SPARE_P1)
+ *              Records of the dead: freed by the burial of the process; of an attach in progress,
+ *              when the memory of the dead is gone, too (SPARE_P1)
  *    progress  wait-free but for memory
  *    tests     unit/shm-attach, crash/scenes-shm, conform/shm-life
  */
@@ -36,7 +36,7 @@
 #include "core/rlock.h"
 
 #define FIRST_RECORDS 7u   /* of a process's first block: 256 bytes */
-#define BLOCK_RECORDS 127u /* of a further one, but as many as there are */
+#define BLOCK_RECORDS 127u /* of a further one, or as many as there are before it */
 #define BLOCKS_BOUND  4096u
 
 /* ---- Blocks ------------------------------------------------------------------------------ */
@@ -237,9 +237,9 @@ static uint32_t count(const unsigned char *base, uint32_t proc_ix, uint32_t ix, 
 		while ((r = shm_next_record(&w)) != NULL)
 			n += r->segment_ix == ix && r->segment_gen == gen &&
 			     (load_acquire(&r->state) == ATTACH_LEFT) == left; /* SHM_A1/A */
-		if (load_acquire(&p->claim) == claim &&
-		    load_acquire(&p->state) == state &&  /* REG_P1/A */
-		    load_acquire(&p->attach_ref) == ref) /* SHM_A1/A */
+		if (load_acquire(&p->claim) == claim &&                        /* REG_P1/A */
+		    load_acquire(&p->state) == state &&                        /* REG_P2/A */
+		    load_acquire(&p->attach_ref) == ref)                       /* SHM_A1/A */
 			return n;
 	}
 	return 0;
@@ -270,10 +270,15 @@ void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now)
 	store_relaxed(&s->lpid, pid);  /* statistics */
 }
 
-/* By one look at it: then its size, in huge pages whole ones, is what was sealed. */
+/* By one look at each word: then its size, in huge pages whole ones, is what was sealed. */
 static bool is_sealed(const struct segment_shm *s, uint64_t *ret_bytes)
 {
-	struct segment_shm seen = *s;
+	/* relaxed: only damage changes them */
+	struct segment_shm seen = {.bytes = load_relaxed(&s->bytes),
+				   .id = load_relaxed(&s->id),
+				   .key = load_relaxed(&s->key),
+				   .flags = load_relaxed(&s->flags),
+				   .seal = load_relaxed(&s->seal)};
 
 	*ret_bytes = shm_huge_shift(&seen) ? shm_segment_bytes(&seen) : seen.bytes;
 	return seen.seal == shm_seal(&seen);
