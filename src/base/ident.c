@@ -72,7 +72,7 @@ static int judge_proc(void)
 											  : -EXDEV;
 }
 
-/* By the thread's own entries: of a process whose first thread has ended /proc/self shows little. */
+/* By the thread's own entries: where the first thread has ended /proc/self shows little. */
 int ident_view(uint32_t *ret)
 {
 	struct stat pids, times;

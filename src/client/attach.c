@@ -9,7 +9,8 @@
  * somebody asks, in /proc/PID/maps of the processes that have records.
  *
  * A detach looks at what is mapped first, for the program may have unmapped parts of a segment, or
- * put something else in its place, or have moved it. Mostly it has not, which one system call tells.
+ * put something else in its place, or have moved it. Mostly it has not, which one system call
+ * tells.
  *
  * A process begins and ends its attaches one at a time (MUTEX_ATTACHES); nobody waits for a busy
  * segment with the lock held.

@@ -119,8 +119,8 @@ static long empty_file(const struct segment_shm *s, long fd)
 	return r;
 }
 
-/* Is it still the segment for which a file was made? By a dead caller's helper (spare.c) it may have
- * been made too late. */
+/* Is it still the segment for which a file was made? By a dead caller's helper (spare.c) it may
+ * have been made too late. */
 static long still(const struct segment_shm *s, int32_t id)
 {
 	return s->id == id ? 0 : -EIDRM;
@@ -388,8 +388,8 @@ static bool ends_with(const char *text, size_t n, const char *end)
 }
 
 /*
- * What the kernel calls a segment's file: after a chroot, or when it has been removed meanwhile, the
- * beginning or the end differs.
+ * What the kernel calls a segment's file: after a chroot, or when it has been removed meanwhile,
+ * the beginning or the end differs.
  */
 static bool is_its_path(const struct segment_shm *s, const char *path, size_t n)
 {

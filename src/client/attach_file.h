@@ -42,8 +42,8 @@ int attach_file_in_use(const struct segment_shm *s);
 
 /*
  * Is there, from one address to the other, one mapping of the segment's file, by the name that the
- * kernel knows it by? 1 yes, 0 it is of another file, -ENOENT there is no such mapping, else -errno:
- * unknown. One system call.
+ * kernel knows it by? 1 yes, 0 it is of another file, -ENOENT there is no such mapping, else
+ * -errno: unknown. One system call.
  */
 int attach_file_is_mapped(const struct segment_shm *s, uint64_t start, uint64_t end);
 

@@ -24,8 +24,8 @@ struct attach_maps {
 	char buffer[2048];
 };
 
-/* pid: also that of a thread; 0: this process. 0 or -errno: -ENOSYS where /proc does not show it at all, -EMFILE and others
- * for now. */
+/* pid: also that of a thread; 0: this process. 0 or -errno: -ENOSYS where /proc does not show it at
+ * all, -EMFILE and others for now. */
 int attach_maps_open(struct attach_maps *m, pid_t pid);
 
 /* 0, or -errno when it is not known whether what was found is all. */
@@ -33,8 +33,8 @@ __attribute__((warn_unused_result)) int attach_maps_close(struct attach_maps *m)
 
 /*
  * The first mapping that reaches beyond `from` (any: also of no file). Addresses must be asked for
- * in rising order. False: there is none, or it is not known, which attach_maps_close() says (-EBADF:
- * another thread has closed the descriptor), for spare_run() to try again.
+ * in rising order. False: there is none, or it is not known, which attach_maps_close() says
+ * (-EBADF: another thread has closed the descriptor), for spare_run() to try again.
  */
 bool attach_maps_next(struct attach_maps *m, uint64_t from, bool any, struct attach_vma *ret);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What shmat() has mapped in this memory, by this process's own account: for shmdt() where /proc does
- * not tell what is mapped, which then must not take a range from the region, whose contents may be
- * damaged. With MUTEX_ATTACHES. Async-signal-safe; leaves errno alone.
+ * What shmat() has mapped in this memory, by this process's own account: for shmdt() where /proc
+ * does not tell what is mapped, which then must not take a range from the region, whose contents
+ * may be damaged. With MUTEX_ATTACHES. Async-signal-safe; leaves errno alone.
  */
 #ifndef USYSV_CLIENT_ATTACH_OWN_H
 #define USYSV_CLIENT_ATTACH_OWN_H

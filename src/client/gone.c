@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Asked when the region cannot be found at its path: was it removed (`rm -r`), or does this process
- * only see another tree (chroot)? The descriptor is closed long since; /proc/thread-self/maps shows behind
- * the path of a mapped file whether it still has a name.
+ * only see another tree (chroot)? The descriptor is closed long since; /proc/thread-self/maps shows
+ * behind the path of a mapped file whether it still has a name.
  */
 #include "client/gone.h"
 

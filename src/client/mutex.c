@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * A lock of this process has its owner's mark, for two reasons: a handler that the library could not
- * put off must not wait for its own thread, and a vfork child that is killed with the lock in its
- * hand leaves it to its parent, in whose memory it ran.
+ * A lock of this process has its owner's mark, for two reasons: a handler that the library could
+ * not put off must not wait for its own thread, and a vfork child that is killed with the lock in
+ * its hand leaves it to its parent, in whose memory it ran.
  *
  * The mark of a thread is its id. That of a vfork child is one of the thread whose stack and
  * thread-local memory it borrows, for both must know it: in a pid namespace of its own the child

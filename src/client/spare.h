@@ -24,9 +24,9 @@
  * that is -EMFILE, -ENFILE, -EFBIG or -EBADF (another thread closes what it does not know), again
  * (once or twice) with more descriptors and larger files allowed. There it may run in another
  * process, killed with the caller: getpid() is not the caller's, signal handlers are a copy. Not
- * where that would matter: in the caller, handlers stay out meanwhile, but those of faults. The context,
- * of so many bytes, is copied there and back. What run() writes to elsewhere, it must be free to write
- * to for a moment more when its caller is dead: see spare.c.
+ * where that would matter: in the caller, handlers stay out meanwhile, but those of faults. The
+ * context, of so many bytes, is copied there and back. What run() writes to elsewhere, it must be
+ * free to write to for a moment more when its caller is dead: see spare.c.
  */
 int spare_run(int (*run)(void *context), void *context, size_t bytes);
 

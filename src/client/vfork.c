@@ -2,8 +2,8 @@
 /*
  * Records of vfork children. One belongs to the thread that called vfork() and to how deep it is:
  * while the child runs, nobody else runs on that stack. A child that exits gives its record back;
- * for one that execs or is killed the thread does it that goes on then. What is to be unmapped is left
- * to the record's next user: a helper of the child's (spare.c) may run for a moment more.
+ * for one that execs or is killed the thread does it that goes on then. What is to be unmapped is
+ * left to the record's next user: a helper of the child's (spare.c) may run for a moment more.
  */
 #include "client/vfork.h"
 

@@ -15,11 +15,11 @@
  *   REG_P1  claim of a dead thread
  *    word      thread_shm.claim (and proc_shm.claim), 64-bit
  *    states    gen odd, no claimer > gen odd, claimer c (> c' when c is dead) > gen + 1, no claimer
- *    writers   any live thread, by CAS from the value on which it judged the death. What it claims it
- *              says before in its own slot (repairs_link, victim_link, victim_proc_link), until it
- *              has given the claim up and counted that (claims_over)
- *    order     A of the claiming CAS pairs with R of the last claimer's; publishes its repairs. R of
- *              the CAS, of claims_over and of what it says pair with A of who doubts the claim
+ *    writers   any live thread, by CAS from the value on which it judged the death. What it claims
+ *              it says before in its own slot (repairs_link, victim_link, victim_proc_link), until
+ *              it has given the claim up and counted that (claims_over)
+ *    order     A of the claiming CAS pairs with R of the last claimer's; publishes its repairs. R
+ *              of the CAS, of claims_over and of what it says pair with A of who doubts the claim
  *    stale-ok  none: without the generations a claimer steals from a live reuser of the slot
  *    death     claimer anywhere: the next one judges it dead, repairs the claimer's own lock first,
  *              then does the same repair again. What a dead claimer said of its claims does not

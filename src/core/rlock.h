@@ -49,8 +49,8 @@ void rlock_claim_ends(struct caller *c, uint32_t *record);
 
 /*
  * Does the living thread that the claim names know nothing of it, so that the word is damaged and
- * nobody would ever give the claim up? seen: the word's value. link: whose word it is, of a thread or
- * a process. Who claims truly is never taken for one that does not, however long it is stopped.
+ * nobody would ever give the claim up? seen: the word's value. link: whose word it is, of a thread
+ * or a process. Who claims truly is never taken for one that does not, however long it is stopped.
  */
 bool rlock_is_false_claim(struct caller *c, const uint64_t *word, uint64_t seen, uint32_t link,
 			  bool of_process);

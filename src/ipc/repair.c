@@ -309,9 +309,9 @@ static int detach_image(struct caller *c, uint32_t proc_ix, uint32_t gen, int64_
 }
 
 /*
- * An attach in progress is left alone while the memory is there in which it was made, as far as that
- * can be known: a helper of the dead thread may be at it for a moment more (SPARE_P1). Whoever looks
- * again finds it gone.
+ * An attach in progress is left alone while the memory is there in which it was made, as far as
+ * that can be known: a helper of the dead thread may be at it for a moment more (SPARE_P1). Whoever
+ * looks again finds it gone.
  */
 static bool may_still_attach(struct caller *c, uint32_t proc_ix)
 {

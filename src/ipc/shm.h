@@ -56,8 +56,8 @@ static inline uint64_t shm_segment_bytes(const struct segment_shm *s)
 	return (s->bytes + rest) & ~rest;
 }
 
-/* Over the size and what names the file: these are believed only when it fits, for an attach may take
- * the place of the program's own mappings (SHM_REMAP). */
+/* Over the size and what names the file: these are believed only when it fits, for an attach may
+ * take the place of the program's own mappings (SHM_REMAP). */
 static inline uint32_t shm_seal(const struct segment_shm *s)
 {
 	const uint64_t facts[] = {s->bytes, (uint32_t)s->id, (uint32_t)s->key, s->flags};
@@ -158,8 +158,8 @@ struct segment_shm *shm_segment_of(const unsigned char *base, const struct attac
 void shm_note_attach(struct segment_shm *s, uint32_t pid, int64_t now);
 void shm_note_detach(struct segment_shm *s, uint32_t pid, int64_t now);
 
-/* The record's mapping is gone. The record stays in state LEFT, unless the segment is gone, too, or the
- * process has another of it: Linux's shmdt takes one address away, and what mremap has copied
+/* The record's mapping is gone. The record stays in state LEFT, unless the segment is gone, too, or
+ * the process has another of it: Linux's shmdt takes one address away, and what mremap has copied
  * elsewhere stays attached. */
 void shm_left(struct caller *c, struct attach_shm *r);
 
@@ -174,9 +174,9 @@ bool shm_is_attaching(const unsigned char *base, uint32_t proc_ix);
 int shm_fork(struct caller *c, uint32_t child_ix, int64_t now);
 
 /*
- * The same where no slot can be reserved for the child: the parent copies its records, of which there
- * are shm_fork_most() at the most, into memory of its own; the child, when it has a slot, takes over
- * what there is. How many; an outcome or -errno.
+ * The same where no slot can be reserved for the child: the parent copies its records, of which
+ * there are shm_fork_most() at the most, into memory of its own; the child, when it has a slot,
+ * takes over what there is. How many; an outcome or -errno.
  */
 uint32_t shm_fork_most(struct caller *c);
 uint32_t shm_fork_copy(struct caller *c, struct attach_shm *to, uint32_t most, int64_t now);

@@ -72,6 +72,7 @@ PLANTED = [
     ('text', 'src/core/slot.c', C, '', 'no line "SPDX'),
     ('text', 'tests/run.sh', '# SPDX-License-Identifier: MIT\n', '', 'no line "SPDX'),
     ('text', 'src/core/slot.c', None, 'int a;\n' * 800, '800 is the most'),
+    ('text', 'src/core/slot.c', None, '\t// ' + 'a' * 90 + '\n', '101 columns'),
     ('text', 'src/core/slot.c', None, 'int a; \n', 'trailing blanks'),
     ('text', 'src/core/slot.c', None, 'int a;\r\n', 'CRLF'),
     ('text', 'src/core/slot.c', None, 'int a;', 'no newline at the end'),

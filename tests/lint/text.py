@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What must hold for every file: size, line ends, licence line, no notes to self, no mention of a
-page or folder that is not the project's."""
+"""What must hold for every file: size, columns, line ends, licence line, no notes to self, no
+mention of a page or folder that is not the project's."""
 import os
 import re
 import sys
@@ -9,6 +9,8 @@ import sys
 import lintlib
 
 LINES_MAX = 800
+COLUMNS_MAX = 100
+C_SUFFIXES = ('.c', '.h', '.S')
 # in pieces, so that this file does not trip itself
 UNFINISHED = re.compile(r'\b(?:TO' 'DO|FIX' 'ME|X' 'XX)\\b')
 PAGE = re.compile(r'(?<![\w/.-])((?:[\w.-]+/)*[A-Z][\w-]*\.md)\b')
@@ -37,6 +39,9 @@ def main(root):
         if text.endswith('\n\n'):
             report(path, len(lines) - 1, 'blank lines at the end')
         for i, line in enumerate(lines, 1):
+            columns = len(line.expandtabs(8))
+            if path.endswith(C_SUFFIXES) and columns > COLUMNS_MAX:
+                report(path, i, f'{columns} columns, {COLUMNS_MAX} is the most')
             if line.endswith('\r'):
                 report(path, i, 'CRLF')
             elif line != line.rstrip():

@@ -285,7 +285,8 @@ static bool is_memory_gone(struct caller *c, uint32_t proc_ix)
 	return has_no_memory;
 }
 
-/* Killed with the memory still there, in which a helper may be making the file: the segment stays. */
+/* Killed with the memory still there, in which a helper may be making the file: the segment
+ * stays. */
 static void test_dead_attacher_whose_memory_is_left(void **state)
 {
 	struct actor *a = engine_join(*state), *b = engine_join(*state);

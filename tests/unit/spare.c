@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Helpers with descriptors to spare: what they give back, and that nothing comes of one that dies. */
+/* Helpers with descriptors to spare: what they give back, and that nothing comes of one that
+ * dies. */
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
