@@ -27,6 +27,7 @@
 #include <linux/memfd.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -157,9 +158,21 @@ struct position {
 	long at;
 };
 
+/* To write beyond the limit is a signal that kills. */
+static bool is_within_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	return sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (long)&limit, 0, 0) < 0 ||
+	       end <= limit.rlim_cur;
+}
+
 static int put_text(void *context, const char *text, size_t bytes)
 {
 	struct position *p = context;
+
+	if (!is_within_limit((uint64_t)p->at + bytes))
+		return -EFBIG;
 
 	while (bytes > 0) {
 		long n = sys_call(SYS_pwrite64, p->fd, (long)text, (long)bytes, p->at, 0, 0);

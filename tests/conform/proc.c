@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -613,6 +614,27 @@ static void others_may_look_only(void **state)
 	CHECK_INT(msgmax(), 8192);
 }
 
+/* A limit on files is none on these; where it is (doc/COMPAT.md, proc-views) nobody is killed. */
+static void file_size_limit_kills_nobody(void **state)
+{
+	const struct rlimit none = {0, RLIM_INFINITY};
+	pid_t kid;
+
+	(void)state;
+	(void)sem_new(1);
+	IN_CHILD (kid) {
+		int fd;
+
+		CHECK_OK(setrlimit(RLIMIT_FSIZE, &none));
+		fd = open(LIST, O_RDONLY);
+		if (compat_differs("proc-views"))
+			CHECK(fd == -1 && errno == EFBIG);
+		else
+			CHECK_OK(close(fd));
+	}
+	child_ok(kid);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -638,6 +660,7 @@ int main(int argc, char **argv)
 		TEST(values_before_a_bad_one_count),
 		TEST(next_ids_are_shown),
 		TEST(others_may_look_only),
+		TEST(file_size_limit_kills_nobody),
 	};
 
 	harness_begin(argc, argv, NULL);
