@@ -23,6 +23,7 @@
 #include "cli/child.h"
 #include "cli/limits.h"
 #include "cli/program.h"
+#include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
 #include "client/retire.h"
@@ -173,6 +174,7 @@ static int drop_if_left(const char *name, void *context)
 	if (namespace_map(fd, &base, &why) == 0) {
 		const struct header_shm *h = region_header(base);
 
+		lost_watch(base);
 		/* A young one may be another launcher's that has not begun yet. */
 		if (!(h->flags & REGION_PRIVATE) || office_pid(base) != 0)
 			;
@@ -180,6 +182,7 @@ static int drop_if_left(const char *name, void *context)
 			(void)reaper_start(&place); /* or a later run does */
 		else if (time(NULL) - h->created > YOUNG_SECONDS && !kin_exist(&place))
 			(void)retire_namespace(&place, fd, base, 0); /* in use: it stays */
+		lost_watch(NULL);
 		(void)munmap(base, (size_t)REGION_BYTES);
 	}
 	close(fd);
@@ -192,8 +195,10 @@ static void drop_private(const struct namespace_place *place, int fd)
 	unsigned char *base;
 	const char *why;
 
-	if (namespace_map(fd, &base, &why) == 0)
-		(void)retire_namespace(place, fd, base, 0); /* somebody uses it: it is his */
+	if (namespace_map(fd, &base, &why) != 0)
+		return;
+	lost_watch(base);
+	(void)retire_namespace(place, fd, base, 0); /* somebody uses it: it is his */
 }
 
 /* ---- While the program runs ---------------------------------------------------------------- */
@@ -353,6 +358,7 @@ static int enter(struct reaper *r, const struct namespace_place *place, int *fd,
 	int error = namespace_map(*fd, &base, &why);
 
 	if (error == 0) {
+		lost_watch(base);
 		for (unsigned i = 0; i < LIMITS_MAX; i++)
 			if (o->changes[i])
 				limit_apply(&region_header(base)->limits, &o->change[i]);

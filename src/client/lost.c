@@ -114,9 +114,9 @@ bool lost_mend(uintptr_t address)
 {
 	const unsigned char *base = session_is_attached() ? session.base : NULL;
 
-	if (is_inside(address, watched))
-		return put_zeros(watched);
-	if (!is_inside(address, base) || !put_zeros(base))
+	if (!is_inside(address, base))
+		return is_inside(address, watched) && put_zeros(watched);
+	if (!put_zeros(base))
 		return false;
 	store_relaxed(&lost_word, 1); /* LOST_P1: relaxed, see there */
 	report(REPORT_DAMAGE,

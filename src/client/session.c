@@ -108,29 +108,38 @@ static void set_region_env(void)
 	*p = 0;
 }
 
-/* A vfork child shares the memory of its parent, but not its signal handlers. */
+/* A vfork child shares the memory of its parent, but not its signal handlers: it has its own, and the
+ * parent gets them when it makes a call. */
 static void announce(void)
 {
-	if (!session.announce || vfork_depth)
+	if (!session.announce)
 		return;
-	session.announce = false;
+	if (!vfork_depth)
+		session.announce = false;
 	if (session_on_attach)
 		session_on_attach();
 }
 
+/* What the header says is read from the file: before that, nobody mends a fault in the mapping. */
 static int note_attached(unsigned char *base, long fd)
 {
 	struct stat st;
+	int64_t created;
 	long rc = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
 
+	if (rc == 0)
+		rc = sys_call(SYS_pread64, fd, (long)&created, sizeof(created),
+			      offsetof(struct header_shm, created), 0, 0);
 	if (rc < 0)
 		return (int)rc;
+	if (rc != sizeof(created))
+		return -ENOTRECOVERABLE; /* cut off meanwhile */
 	session.dev = st.st_dev;
 	session.ino = st.st_ino;
 	session.owner = st.st_uid;
 	session.base = base;
 	set_region_env();
-	attach_dir_place(session.place.region, st.st_dev, st.st_ino, region_header(base)->created);
+	attach_dir_place(session.place.region, st.st_dev, st.st_ino, created);
 	session.announce = true;
 	/* Last, see the card. */
 	store_release(&session.attached, true); /* SESSION_P1/R */

@@ -443,11 +443,28 @@ static int set_action(int sig, const struct sigaction *act, struct sigaction *ol
 	return 0;
 }
 
+/* A vfork child has the action for itself; the tables are its parent's, whom it says nothing of. */
+static void mend_faults_here(void)
+{
+	struct sigaction now;
+
+	if (NEXT(sigaction)(SIGBUS, NULL, &now) < 0 || now.sa_handler != SIG_DFL ||
+	    load_relaxed(&handlers[SIGBUS])) /* the parent's, which waits */
+		return;
+	now = wrapped(&now);
+	(void)NEXT(sigaction)(SIGBUS, &now, NULL); /* then it is as it was */
+}
+
 void preload_install_fault_handlers(void)
 {
 	static const int signals[2] = {SIGSEGV, SIGBUS};
 	int saved = errno;
 
+	if (vfork_depth) {
+		mend_faults_here();
+		errno = saved;
+		return;
+	}
 	faults_wanted = true;
 	for (int i = 0; i < 2; i++) {
 		struct sigaction now;
