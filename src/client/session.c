@@ -108,8 +108,8 @@ static void set_region_env(void)
 	*p = 0;
 }
 
-/* A vfork child shares the memory of its parent, but not its signal handlers: it has its own, and the
- * parent gets them when it makes a call. */
+/* A vfork child shares the memory of its parent, but not its signal handlers: it has its own, and
+ * the parent gets them when it makes a call. */
 static void announce(void)
 {
 	if (!session.announce)

@@ -350,7 +350,8 @@ struct set_shm {
 	uint32_t complex_count;          /* requests of several operations in the lists */
 	uint32_t const_count;            /* of these, the ones that only wait for zero */
 	uint32_t waiting;                /* requests in all lists */
-	uint32_t spare[7];
+	uint32_t seal;                   /* over what a set is as long as it lives: sem_seal() */
+	uint32_t spare[6];
 };
 
 /* Undo record of one process for one set (card UNDO_P1). */

@@ -155,6 +155,19 @@ static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)
 	return (struct set_shm *)(void *)region_object(base, FAMILY_SEM, ix);
 }
 
+/* Over what is true of an object as long as it lives, stored when it is made: where a program's own
+ * memory depends on it, it is believed only when the seal fits. */
+static inline uint32_t region_seal(const uint64_t *facts, unsigned count)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		n = (n ^ facts[i]) * 0x9e3779b97f4a7c15ull;
+		n ^= n >> 32;
+	}
+	return (uint32_t)n;
+}
+
 /* The generation of a slot that is the caller's own, claimed by it or just found by it: who else
  * writes the word meanwhile leaves the generation alone, or is noticed by a later CAS. */
 static inline uint32_t own_generation(const uint64_t *claim)

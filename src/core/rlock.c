@@ -133,6 +133,8 @@ int rlock_acquire(struct caller *c, uint64_t off)
 		rlock_settle(c);
 	if (self->held && !c->owed)
 		return -EINTR;
+	if (off >= GROUPS_OFF) /* no lock lies so high: by damage */
+		return -ENOTRECOVERABLE;
 	store_crash(&self->held, (uint32_t)off);
 	for (;;) {
 		uint32_t seen = load_relaxed(word); /* the CAS below decides */

@@ -178,7 +178,8 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 		for (uint32_t i = 0; i < GROUP_THREADS; i++) {
 			uint32_t ix = g * GROUP_SPAN + i;
 			struct thread_shm *t = region_thread(k->base, ix);
-			uint32_t state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
+			uint32_t state =
+				t ? WAIT_STATE(load_acquire(&t->st)) : WAIT_FREE; /* SEM_P2/A */
 			const struct semop_shm *ops;
 			uint32_t named;
 
@@ -270,6 +271,8 @@ static void check_set(struct check *k, uint32_t ix)
 		return;
 	}
 	check_lock(k, sem_lock_off(&v), "sem slot", ix);
+	if (v.set->seal != sem_seal(v.nsems, v.gen))
+		check_bad(k, "sem id %d: the number of its semaphores has been changed", v.id);
 	if (v.set->intent)
 		check_bad(k, "sem id %d: a change (%u) is not finished", v.id, v.set->intent);
 	listed = walk_list(k, &v, v.set->alter_head, v.set->alter_tail) +

@@ -55,6 +55,14 @@ static void ask(struct check *k, const struct msg_view *v, int64_t type)
 	compare_match(k, v, next);
 }
 
+/* 0: the last, or there is no such message any more. */
+static uint32_t next_of(const struct check *k, uint32_t ref)
+{
+	const struct msg_shm *m = msg_at(k->base, ref);
+
+	return m ? m->next_ref : 0;
+}
+
 static void check_chain(struct check *k, const struct msg_view *v)
 {
 	struct queue_shm *q = v->q;
@@ -90,8 +98,12 @@ static void check_chain(struct check *k, const struct msg_view *v)
 		check_bad(k, "msg id %d: %u messages of %llu bytes, counted as %u of %llu", v->id,
 			  count, (unsigned long long)bytes, q->count, (unsigned long long)q->bytes);
 	compare(k, v, MSG_KIND_ANY, 0);
-	for (ref = q->head_ref; ref && asked++ < ASK_MOST; ref = msg_at(k->base, ref)->next_ref)
-		ask(k, v, msg_at(k->base, ref)->tree.key);
+	for (ref = q->head_ref; ref && asked++ < ASK_MOST; ref = next_of(k, ref)) {
+		const struct msg_shm *m = msg_at(k->base, ref);
+
+		if (m)
+			ask(k, v, m->tree.key);
+	}
 }
 
 static void check_sleeper(struct check *k, const struct msg_view *v, struct thread_shm *t,
@@ -171,7 +183,7 @@ static void check_caches(struct check *k, const struct msg_view *v)
 
 		while (ref && n <= QUEUE_CACHE_MOST && msg_at(k->base, ref)) {
 			n++;
-			ref = msg_at(k->base, ref)->next_ref;
+			ref = next_of(k, ref);
 		}
 		if (ref || n != v->q->cache_count[i])
 			check_bad(k, "msg id %d: %u free blocks, counted as %u", v->id, n,
@@ -183,7 +195,7 @@ void check_queue(struct check *k, uint32_t ix)
 {
 	struct msg_view v = {.q = region_queue(k->base, ix), .ix = ix};
 	struct sleepers s = {.v = &v};
-	uint32_t live = load_acquire(&v.q->object.live), listed; /* ID_P1/A */
+	uint32_t live = v.q ? load_acquire(&v.q->object.live) : 0, listed; /* ID_P1/A */
 
 	if (!live)
 		return;
@@ -204,17 +216,15 @@ void check_queue_blocks(struct check *k, uint32_t ix)
 	const struct queue_shm *q = region_queue(k->base, ix);
 	uint32_t n = 0, bound = msg_chain_bound(k->base);
 
-	if (!load_acquire(&q->object.live)) /* ID_P1/A */
+	if (!q || !load_acquire(&q->object.live)) /* ID_P1/A */
 		return;
 	for (uint32_t ref = q->head_ref;
-	     ref && n++ <= q->count && n <= bound && msg_at(k->base, ref);
-	     ref = msg_at(k->base, ref)->next_ref)
+	     ref && n++ <= q->count && n <= bound && msg_at(k->base, ref); ref = next_of(k, ref))
 		check_name(k, ref, "msg slot", ix);
 	for (uint32_t i = 0; i < QUEUE_CACHES; i++) {
 		n = 0;
 		for (uint32_t ref = q->cache_ref[i];
-		     ref && n++ <= QUEUE_CACHE_MOST && msg_at(k->base, ref);
-		     ref = msg_at(k->base, ref)->next_ref)
+		     ref && n++ <= QUEUE_CACHE_MOST && msg_at(k->base, ref); ref = next_of(k, ref))
 			check_name(k, ref, "msg slot", ix);
 	}
 }

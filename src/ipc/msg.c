@@ -24,13 +24,14 @@ static int check_existing(struct caller *c, uint32_t ix, uint32_t flags)
 {
 	if ((flags & FLAG_CREAT) && (flags & FLAG_EXCL))
 		return -EEXIST;
-	return perm_check_flags(c, region_object(c->base, FAMILY_MSG, ix), flags);
+	return perm_check_flags(c, region_known_object(c->base, FAMILY_MSG, ix), flags);
 }
 
 /* With the table's lock: the slot's fields. Its lock word stays as it is. */
 static void fill(struct caller *c, uint32_t ix)
 {
-	struct queue_shm *q = region_queue(c->base, ix);
+	struct queue_shm *q =
+		(struct queue_shm *)(void *)region_known_object(c->base, FAMILY_MSG, ix);
 
 	q->head_ref = q->tail_ref = q->root_ref = q->count = 0;
 	q->bytes = 0;
@@ -106,7 +107,7 @@ int msg_get(struct caller *c, int32_t key, uint32_t flags, int64_t now, int32_t 
 	if (key != 0 && ids_find_key(c->base, FAMILY_MSG, key, &ix, &live)) {
 		int rc = check_existing(c, ix, flags);
 
-		if (load_acquire(&region_object(c->base, FAMILY_MSG, ix)->live) ==
+		if (load_acquire(&region_known_object(c->base, FAMILY_MSG, ix)->live) ==
 		    live) { /* ID_P1/A */
 			*ret_id = (int32_t)(live - 1);
 			return rc;

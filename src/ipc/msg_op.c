@@ -138,9 +138,12 @@ static int64_t copy_out(struct caller *c, const struct msg_receive_request *rq, 
 	struct msg_shm *m = msg_at(c->base, ref);
 	int rc;
 
-	if (!m || capacity < sizeof(*m) || m->bytes > capacity - sizeof(*m))
+	/* Relaxed: its own block; read once, for a spoiler may change it at any time. */
+	n = m ? load_relaxed(&m->bytes) : 0;
+	if (!m || capacity < sizeof(*m) || n > capacity - sizeof(*m))
 		return -ENOTRECOVERABLE;
-	n = m->bytes < rq->bytes ? m->bytes : rq->bytes;
+	if (n > rq->bytes)
+		n = rq->bytes;
 	if (TYPE_BYTES == sizeof(m->tree.key)) {
 		rc = c->ops->copy_out(c, rq->user, &m->tree.key, TYPE_BYTES + n);
 	} else {
@@ -184,7 +187,7 @@ static int copy_message(struct caller *c, const struct msg_view *v,
 			const struct msg_receive_request *rq, int64_t n, uint64_t room)
 {
 	struct msg_shm *to = msg_at(c->base, region_self(c)->name_ref[NAME_SIDE]);
-	uint32_t ref = v->q->head_ref;
+	uint32_t ref = v->q->head_ref, bytes;
 	struct msg_shm *m;
 
 	if (n < 0 || (uint64_t)n >= v->q->count)
@@ -195,15 +198,16 @@ static int copy_message(struct caller *c, const struct msg_view *v,
 		ref = m->next_ref;
 	if (!m || !to)
 		return -ENOTRECOVERABLE;
-	if (rq->bytes < m->bytes && !(rq->flags & MSGF_NOERROR))
+	bytes = load_relaxed(&m->bytes); /* under the lock; once, as above */
+	if (rq->bytes < bytes && !(rq->flags & MSGF_NOERROR))
 		return -E2BIG;
-	if (m->bytes > room)
+	if (bytes > room)
 		return -EINVAL;
-	if (sizeof(*m) + (uint64_t)m->bytes > arena_capacity(c->base, ref))
+	if (sizeof(*m) + (uint64_t)bytes > arena_capacity(c->base, ref))
 		return -ENOTRECOVERABLE;
 	to->tree.key = m->tree.key;
-	to->bytes = m->bytes;
-	memcpy(msg_text(to), msg_text(m), m->bytes);
+	to->bytes = bytes;
+	memcpy(msg_text(to), msg_text(m), bytes);
 	return OUTCOME_DONE;
 }
 

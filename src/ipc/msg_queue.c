@@ -499,7 +499,8 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	*ret_left = false;
 	if (!msg_is_queued(load_acquire(&t->st))) /* MSG_P1/A */
 		return OUTCOME_DONE;
-	v = (struct msg_view){.q = region_queue(c->base, t->object_ix), .ix = t->object_ix};
+	v.ix = t->object_ix;
+	v.q = region_queue(c->base, v.ix);
 	if (!v.q)
 		return -ENOTRECOVERABLE;
 	rc = rlock_acquire(c, ids_object_lock(FAMILY_MSG, v.ix));

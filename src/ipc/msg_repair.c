@@ -58,10 +58,12 @@ static void rebuild_lists(struct caller *c, const struct msg_view *v)
 	q->smallest = UINT64_MAX;
 	msg_each_waiter(c, v, collect, &chain);
 	chain = chain_sort_by_arrival(c, chain);
-	while (chain) {
+	for (uint32_t n = 0; chain && n < THREAD_CAPACITY; n++) {
 		uint32_t at = chain - 1;
 		struct thread_shm *t = link_thread(c, chain);
 
+		if (!t)
+			break;
 		chain = t->next_link;
 		if (t->arrival > q->arrival)
 			q->arrival = t->arrival;

@@ -63,9 +63,14 @@ TREE_INLINE void tree_insert(const unsigned char *base, tree_node_fn *node, uint
 			     uint32_t name)
 {
 	struct tree_shm *mine = node(base, name), *n;
-	uint64_t priority = tree_priority(mine->key);
-	uint32_t *at = root, *left = &mine->left, *right = &mine->right, cut, depth = 0;
+	uint32_t *at = root, *left, *right, cut, depth = 0;
+	uint64_t priority;
 
+	if (!mine) /* damaged meanwhile, as below */
+		return;
+	priority = tree_priority(mine->key);
+	left = &mine->left;
+	right = &mine->right;
 	while (*at && (n = node(base, *at)) && tree_priority(n->key) > priority &&
 	       depth++ < TREE_DEPTH)
 		at = mine->key < n->key ? &n->left : &n->right;
@@ -89,7 +94,7 @@ TREE_INLINE void tree_insert(const unsigned char *base, tree_node_fn *node, uint
 TREE_INLINE void tree_remove(const unsigned char *base, tree_node_fn *node, uint32_t *at)
 {
 	struct tree_shm *n = node(base, *at), *l, *r;
-	uint32_t a = n->left, b = n->right, depth = 0;
+	uint32_t a = n ? n->left : 0, b = n ? n->right : 0, depth = 0;
 
 	while (a && b && (l = node(base, a)) && (r = node(base, b)) && depth++ < TREE_DEPTH) {
 		if (tree_priority(l->key) > tree_priority(r->key)) {
@@ -111,6 +116,8 @@ TREE_INLINE void tree_replace(const unsigned char *base, tree_node_fn *node, uin
 {
 	struct tree_shm *old = node(base, *at), *mine = node(base, name);
 
+	if (!old || !mine)
+		return;
 	mine->left = old->left;
 	mine->right = old->right;
 	*at = name;

@@ -30,7 +30,8 @@ static uint32_t stride_for(uint32_t nsems)
 /* What Linux checks about a set that has the key. */
 static int check_existing(struct caller *c, uint32_t ix, int nsems, uint32_t flags)
 {
-	struct set_shm *set = region_set(c->base, ix);
+	struct set_shm *set =
+		(struct set_shm *)(void *)region_known_object(c->base, FAMILY_SEM, ix);
 
 	if ((flags & FLAG_CREAT) && (flags & FLAG_EXCL))
 		return -EEXIST;
@@ -108,12 +109,14 @@ static int create(struct caller *c, int32_t key, uint32_t nsems, uint32_t flags,
 			continue;
 		}
 		if (rc == OUTCOME_DONE) {
-			set = region_set(c->base, ix);
+			set = (struct set_shm *)(void *)region_known_object(c->base, FAMILY_SEM,
+									    ix);
 			/* Relaxed: published with `live`, as what ids_fill_locked() stores. */
 			store_relaxed(&set->nsems, nsems);
 			store_relaxed(&set->stride, stride_for(nsems));
 			store_relaxed(&set->words_ref, self->name_ref[NAME_FLY]);
 			store_relaxed(&set->side_ref, self->name_ref[NAME_SIDE]);
+			set->seal = sem_seal(nsems, gen);
 			set->intent = INTENT_NONE;
 			set->undo_ref = 0;
 			set->arrival = 0;
@@ -158,7 +161,7 @@ int sem_get(struct caller *c, int32_t key, int nsems, uint32_t flags, int64_t no
 		return -EINVAL;
 	if (key != 0 && ids_find_key(c->base, FAMILY_SEM, key, &ix, &live)) {
 		rc = check_existing(c, ix, nsems, flags);
-		if (load_acquire(&region_object(c->base, FAMILY_SEM, ix)->live) ==
+		if (load_acquire(&region_known_object(c->base, FAMILY_SEM, ix)->live) ==
 		    live) { /* ID_P1/A */
 			*ret_id = (int32_t)(live - 1);
 			return rc;
@@ -324,7 +327,8 @@ int sem_get_all(struct caller *c, int32_t id, uint16_t *user)
 		return rc;
 	rc = lock_set(c, &v);
 	if (rc == OUTCOME_DONE) {
-		rc = sem_claim(c, &v, NULL, 0);
+		rc = v.set->seal == sem_seal(v.nsems, v.gen) ? sem_claim(c, &v, NULL, 0)
+							     : -ENOTRECOVERABLE;
 		for (uint32_t s = 0; rc == OUTCOME_DONE && s < v.nsems; s++)
 			values[s] = (uint16_t)SEM_WORD_VALUE(
 				load_acquire(&view_word(&v, s)->word)); /* SEM_W1/A */

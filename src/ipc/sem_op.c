@@ -174,7 +174,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 {
 	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct sem_view v;
-	uint32_t state;
+	uint32_t state, ix;
 	uint64_t lock;
 	int rc;
 
@@ -182,9 +182,10 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
 	if (state != WAIT_WAITING && state != WAIT_ASLEEP)
 		return OUTCOME_DONE;
-	if (!region_set(c->base, t->object_ix))
+	ix = t->object_ix;
+	if (!region_set(c->base, ix))
 		return -ENOTRECOVERABLE;
-	lock = ids_object_lock(FAMILY_SEM, t->object_ix);
+	lock = ids_object_lock(FAMILY_SEM, ix);
 	rc = rlock_acquire(c, lock);
 	if (rc != OUTCOME_DONE)
 		return rc;
@@ -192,7 +193,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	if (state == WAIT_WAITING || state == WAIT_ASLEEP) {
 		*ret_left = true;
 		/* A set that is gone has told all its waiters; gone it is only when damaged. */
-		if (sem_view_locked(c, t->object_ix, &v) == 0 && v.gen == t->object_gen) {
+		if (sem_view_locked(c, ix, &v) == 0 && v.gen == t->object_gen) {
 			v.side = sem_side(c, &v);
 			free_waiter(t);
 			sem_unlink(c, &v, thread_ix);

@@ -29,6 +29,14 @@ static inline struct sem_shm *view_word(const struct sem_view *v, uint32_t num)
 	return (struct sem_shm *)(void *)(v->words + (uint64_t)num * v->stride);
 }
 
+/* Of the number of semaphores: GETALL writes so many values to the program's memory. */
+static inline uint32_t sem_seal(uint32_t nsems, uint32_t gen)
+{
+	const uint64_t facts[] = {nsems, gen};
+
+	return region_seal(facts, 2);
+}
+
 static inline uint32_t cell_of(const struct caller *c, const struct sem_shm *s)
 {
 	return (uint32_t)((region_off(c->base, s) - ARENAS_OFF - ARENA_SEM * ARENA_BYTES) /

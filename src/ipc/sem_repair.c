@@ -95,10 +95,12 @@ static void rebuild_lists(struct caller *c, const struct sem_view *v)
 	sem_each_waiter(c, v, collect, NULL);
 	chain = chain_sort_by_arrival(c, set->alter_head);
 	set->alter_head = 0;
-	while (chain) {
+	for (uint32_t n = 0; chain && n < THREAD_CAPACITY; n++) {
 		struct thread_shm *t = sem_link_thread(c, chain);
 		uint32_t thread_ix = chain - 1;
 
+		if (!t)
+			break;
 		chain = t->next_link;
 		sem_enlist(c, v, t, thread_ix);
 	}

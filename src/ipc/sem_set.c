@@ -160,7 +160,7 @@ static struct ends ends_of(struct caller *c, const struct sem_view *v, enum list
 	struct semq_shm *side = sem_side(c, v);
 	struct set_shm *set = v->set;
 
-	switch (list) {
+	switch (side ? list : LIST_NONE) { /* null: damaged meanwhile, as below */
 	case LIST_SEM_ALTER:
 		return (struct ends){&side[num].alter_head, &side[num].alter_tail};
 	case LIST_SEM_ZERO:
@@ -218,7 +218,7 @@ static void merge(struct caller *c, const struct sem_view *v)
 {
 	struct semq_shm *side = sem_side(c, v);
 
-	for (uint32_t num = 0; num < v->nsems; num++) {
+	for (uint32_t num = 0; side && num < v->nsems; num++) {
 		struct thread_shm *first = sem_link_thread(c, side[num].alter_head);
 		struct thread_shm *last = sem_link_thread(c, side[num].alter_tail);
 		struct thread_shm *old = sem_link_thread(c, v->set->alter_head);
@@ -268,7 +268,7 @@ void sem_enlist(struct caller *c, const struct sem_view *v, struct thread_shm *t
 	const struct semop_shm *ops = sem_request_ops(c, t);
 	uint32_t n = sem_request_count(c, v, t);
 
-	if (n == 0)
+	if (n == 0 || !side)
 		return;
 	if (n > 1 && set->complex_count == 0)
 		merge(c, v);
@@ -337,9 +337,9 @@ int sem_evaluate(struct caller *c, const struct sem_view *v, struct thread_shm *
 	uint32_t n = sem_request_count(c, v, t);
 	struct semq_shm *side = sem_side(c, v);
 	struct undo_shm *undo = t->undo_ref ? sem_undo_at(c, t->undo_ref, v) : NULL;
-	int rc = 0;
+	int rc = side ? 0 : -ENOTRECOVERABLE;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; side && i < n; i++) {
 		struct semq_shm *q = &side[ops[i].num];
 		int value, adj;
 
@@ -387,7 +387,7 @@ static void apply_request(struct caller *c, const struct sem_view *v, struct thr
 	struct semq_shm *side = sem_side(c, v);
 	struct undo_shm *undo = t->undo_ref ? sem_undo_at(c, t->undo_ref, v) : NULL;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; side && i < n; i++) {
 		uint32_t num = ops[i].num;
 
 		if (!side[num].used)
@@ -605,7 +605,7 @@ static int try_waiter(struct caller *c, const struct sem_view *v, uint32_t threa
 	} else {
 		struct semq_shm *side = sem_side(c, v);
 
-		for (uint32_t i = 0; rc == 0 && t->alters && i < n; i++)
+		for (uint32_t i = 0; side && rc == 0 && t->alters && i < n; i++)
 			if (ops[i].num < v->nsems)
 				side[ops[i].num].touched = 1;
 		sem_commit(c, v, rc == 0 ? INTENT_GRANT : INTENT_FAIL, thread_ix, rc, wakes);

@@ -371,17 +371,20 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 	struct sem_wakes wakes = {0};
 	struct semq_shm *side;
 	struct sem_view v;
-	uint64_t lock = ids_object_lock(FAMILY_SEM, u->set_ix);
+	uint32_t set_ix = u ? u->set_ix : 0;
+	uint64_t lock = ids_object_lock(FAMILY_SEM, set_ix);
 	int rc;
 
-	if (!region_set(c->base, u->set_ix)) {
+	if (!u) /* damaged meanwhile */
+		return -ENOTRECOVERABLE;
+	if (!region_set(c->base, set_ix)) {
 		store_crash(&u->gen, 0); /* UNDO_P1/R: damage, there is no such slot */
 		return OUTCOME_DONE;
 	}
 	rc = rlock_acquire(c, lock);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (sem_view_locked(c, u->set_ix, &v) < 0 || !sem_undo_at(c, ref, &v) ||
+	if (sem_view_locked(c, set_ix, &v) < 0 || !sem_undo_at(c, ref, &v) ||
 	    (v.side = side = sem_side(c, &v)) == NULL) {
 		/* Its set is gone: removal, which is one step under this lock, dropped it. */
 		store_crash(&u->gen, 0); /* UNDO_P1/R */

@@ -61,13 +61,8 @@ static inline uint64_t shm_segment_bytes(const struct segment_shm *s)
 static inline uint32_t shm_seal(const struct segment_shm *s)
 {
 	const uint64_t facts[] = {s->bytes, (uint32_t)s->id, (uint32_t)s->key, s->flags};
-	uint64_t n = 0;
 
-	for (unsigned i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
-		n = (n ^ facts[i]) * 0x9e3779b97f4a7c15ull;
-		n ^= n >> 32;
-	}
-	return (uint32_t)n;
+	return region_seal(facts, sizeof(facts) / sizeof(facts[0]));
 }
 
 struct shm_request {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * The region's file is cut off right before each system call (each EVERY-th) that a program makes once
- * it has the region mapped: of a program on usysv, which goes through all families, and of usysvd;
- * and by a vfork child that was the first of its program to make a call. None may die of a signal, or
- * take long; calls work or fail.
+ * The region's file is cut off right before each system call (each EVERY-th) that a program makes
+ * once it has the region mapped: of a program on usysv, which goes through all families, and of
+ * usysvd; and by a vfork child that was the first of its program to make a call. None may die of a
+ * signal, or take long; calls work or fail.
  *
  *	cut USYSVD PRELOAD EVERY
  */

@@ -2,8 +2,12 @@
 /*
  * A hostile region: rounds (rounds.h) of damage and use (hostile_region.h) in a child, which may
  * die of a fault or of a round that takes no end. The round is then named.
+ *
+ * hostile meanwhile ...: another thread changes words and puts them back, so that what has been
+ * checked once need not be so any more. Then a round depends on more than its number.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,12 +53,25 @@ static void on_limit(int signal)
 	abort(); /* a sanitizer then tells where */
 }
 
-_Noreturn static void play(const struct rounds *rounds, uint64_t from)
+static void *spoil(void *context)
+{
+	const struct rounds *rounds = context;
+	struct choices ch = {.state = rounds_state(rounds, UINT64_MAX)};
+
+	for (;;)
+		hostile_spoil(&ch);
+	return NULL;
+}
+
+_Noreturn static void play(struct rounds *rounds, uint64_t from, bool meanwhile)
 {
 	struct rlimit no_core = {0, 0};
+	pthread_t thread;
 
 	setrlimit(RLIMIT_CORE, &no_core);
 	signal(SIGPROF, on_limit);
+	if (meanwhile && pthread_create(&thread, NULL, spoil, rounds) != 0)
+		abort();
 	for (uint64_t n = from; rounds_go_on(rounds, n); n++) {
 		struct itimerval limit = {.it_value = {ROUND_LIMIT_S, 0}};
 		struct choices ch = {.state = rounds_state(rounds, n)};
@@ -81,8 +98,10 @@ int main(int argc, char **argv)
 {
 	struct rounds rounds;
 	uint64_t faults = 0;
+	bool meanwhile;
 
 	rounds_begin(&rounds, argc, argv, 1000);
+	meanwhile = argc > optind && strcmp(argv[optind], "meanwhile") == 0;
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			-1, 0);
 	if (progress == MAP_FAILED || !hostile_begin())
@@ -98,16 +117,17 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		if (pid == 0)
-			play(&rounds, from);
+			play(&rounds, from, meanwhile);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
 		if (progress->finished)
 			break;
 		faults++;
-		printf("round %llu: %s; hostile --seed %llu --first %llu --rounds 1 --say\n",
+		printf("round %llu: %s; hostile --seed %llu --first %llu --rounds 1 --say%s\n",
 		       (unsigned long long)progress->round,
 		       WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "ended by itself",
-		       (unsigned long long)rounds.seed, (unsigned long long)progress->round);
+		       (unsigned long long)rounds.seed, (unsigned long long)progress->round,
+		       meanwhile ? " meanwhile" : "");
 		fflush(stdout);
 		progress->round++;
 	}

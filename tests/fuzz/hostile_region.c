@@ -252,6 +252,23 @@ static void damage_mark(struct choices *ch)
 	     *mark, old);
 }
 
+void hostile_spoil(struct choices *ch)
+{
+	bool mark = !one_in(ch, 3);
+	uint32_t *word = mark ? mark_word(ch) : one_in(ch, 2) ? actor_word(ch) : object_word(ch);
+	uint32_t old = load_relaxed(word), value = mark ? 0 : value_for(ch, old);
+
+	if (mark && one_in(ch, 4))
+		value = one_in(ch, 4) ? ~0u : (uint32_t)choose(ch, old + 1ull);
+	if (!mark && is_mark(region_header(hostile.base),
+			     word)) /* only as above: pages as many are walked over */
+		return;
+	store_relaxed(word, value);
+	for (uint64_t n = choose(ch, 300); n > 0; n--)
+		cpu_relax();
+	store_relaxed(word, old);
+}
+
 static void damage(struct choices *ch)
 {
 	uint32_t *word, old;
@@ -321,9 +338,14 @@ static void kill_one(struct choices *ch)
 		t->op_family = (uint32_t)choose(ch, FAMILY_COUNT);
 		t->op_ix = (uint32_t)choose(ch, 4);
 	}
-	if (one_in(ch, 4))
-		region_set(hostile.base, 0)->intent = region_set(hostile.base, 1)->intent =
-			(uint32_t)choose(ch, INTENT_RMID + 2);
+	if (one_in(ch, 4)) {
+		uint32_t intent = (uint32_t)choose(ch, INTENT_RMID + 2);
+
+		for (uint32_t ix = 0; ix < 2; ix++)
+			((struct set_shm *)(void *)region_known_object(hostile.base, FAMILY_SEM,
+								       ix))
+				->intent = intent;
+	}
 }
 
 /* ---- Use ----------------------------------------------------------------------------------- */

@@ -31,4 +31,8 @@ bool hostile_begin(void);
  * a fault or a hang print a line and call abort(). say: what is done, on stderr. */
 void hostile_round(struct choices *ch, bool say);
 
+/* One word, a mark more often than not, is another for a moment: in a thread beside the rounds, for
+ * what has been checked once need not be so any more. */
+void hostile_spoil(struct choices *ch);
+
 #endif

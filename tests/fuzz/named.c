@@ -85,6 +85,7 @@ static struct header_shm *header(void)
 	X("key", set_of(0)->object.key ^= 0x1000, "not found by its key")                          \
 	X("set's memory", set_of(0)->words_ref = ~0u, "its memory cannot be found")                \
 	X("set's shadow", set_of(1)->side_ref = 1, "its memory cannot be found")                   \
+	X("number of semaphores", set_of(0)->nsems -= 1, "number of its semaphores")               \
 	X("intent", set_of(1)->intent = INTENT_GRANT, "is not finished")                           \
 	X("semaphore", *(uint64_t *)by_ref(set_of(0)->words_ref) ^= 1ull << SEM_GEN_SHIFT,         \
 	  "instead of")                                                                            \
@@ -106,6 +107,7 @@ static struct header_shm *header(void)
 	X("sleeper", thread_of(SLEEPS_IN_QUEUE)->next_link = 0xffff, "list of sleepers")           \
 	X("index of sleepers", queue_of(1)->other_head_link = 0, "the index chooses")              \
 	X("segment's size", segment_of(0)->bytes = 0, "has no size")                               \
+	X("segment's seal", segment_of(0)->bytes += 1, "has been changed")                         \
 	X("segment's file", segment_of(0)->id++, "its file is named after")                        \
 	X("attach record",                                                                         \
 	  ((struct attach_block_shm *)by_ref(proc_of(0)->attach_ref))->record[0].state = 9,        \

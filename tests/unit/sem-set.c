@@ -411,6 +411,22 @@ static void test_lists_are_rebuilt(void **state)
 }
 
 /* Changed, but nobody was served before the death: those who can go on now do. */
+/* A number of semaphores that has been spoilt is not how much GETALL writes. */
+static void test_getall_of_a_spoilt_set(void **state)
+{
+	struct actor *a = engine_join(*state);
+	int32_t id = new_set(a, 4, (int[]){1, 2, 3, 4});
+	uint16_t got[16] = {0};
+
+	set_of(a, id)->nsems = 16;
+	EXPECT_INT(engine_getall(a, id, got), -ENOTRECOVERABLE);
+	EXPECT_INT(got[0], 0);
+	set_of(a, id)->nsems = 4;
+	EXPECT_INT(engine_getall(a, id, got), 0);
+	EXPECT_INT(got[3], 4);
+	EXPECT_INT(got[4], 0);
+}
+
 static void test_repair_serves(void **state)
 {
 	struct actor *a[MANY];
@@ -501,6 +517,7 @@ int main(void)
 		TEST(test_leaving),
 		TEST(test_sleepers_are_woken),
 		TEST(test_setall),
+		TEST(test_getall_of_a_spoilt_set),
 		TEST(test_removal),
 		TEST(test_busy_at_every_lock),
 		TEST(test_dead_sleeper_is_passed_over),
