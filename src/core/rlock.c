@@ -231,6 +231,11 @@ bool rlock_is_false_claim(struct caller *c, const uint64_t *word, uint64_t seen,
 				       load_acquire(&t->victim_link) == link; /* REG_P1/A */
 	if (says_so || load_acquire(&t->claims_over) != before)               /* REG_P1/A */
 		return false;
+	/* A process slot that was freed keeps the word; the next who has it publishes another. */
+	if (of_process &&
+	    (load_acquire(&region_known_proc(c->base, link - 1)->state) != PROC_LIVE ||
+	     load_acquire(word) != seen)) /* REG_P2/A, REG_P1/A */
+		return false;
 	/* Last: of the dead, burial has perhaps taken away what they said. */
 	if (c->ops->is_dead(c, claimer_ix, true) ||
 	    CLAIM_GEN(load_acquire(&t->claim)) != CLAIM_GEN(user)) /* REG_P1/A */

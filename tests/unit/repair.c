@@ -132,9 +132,15 @@ static void test_claim_of_a_process(void **state)
 	engine_bury(g, d);
 	EXPECT_INT(actor_proc(d)->state, PROC_LIVE);
 	actor_slot(h)->victim_proc_link = 0;
+	EXPECT(rlock_is_false_claim(&g->c, &actor_proc(d)->claim, actor_proc(d)->claim,
+				    d->c.proc_ix + 1, true));
 	engine_bury(g, d);
 	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
 	EXPECT_INT(actor_slot(g)->victim_proc_link, 0);
+	/* Who comes late and has seen it before: the freed slot keeps the word. */
+	claim_process_for(d, h);
+	EXPECT(!rlock_is_false_claim(&g->c, &actor_proc(d)->claim, actor_proc(d)->claim,
+				     d->c.proc_ix + 1, true));
 }
 
 /* A burier dies with the victim's block in the victim's name. */
