@@ -218,9 +218,9 @@ void msg_enqueue(struct caller *c, const struct msg_view *v)
 	t->who_group_count = (uint32_t)who->group_count;
 	for (uint32_t i = 0; i < who->group_count && i < WHO_GROUPS; i++)
 		t->who_group[i] = who->groups[i];
-	t->family = FAMILY_MSG;
-	t->object_ix = v->ix;
-	t->object_gen = v->q->object.gen;
+	store_relaxed(&t->family, FAMILY_MSG);           /* published by the state word */
+	store_relaxed(&t->object_ix, v->ix);             /* as above */
+	store_relaxed(&t->object_gen, v->q->object.gen); /* as above */
 	t->msg_changes = v->q->changes;
 	t->arrival = ++v->q->arrival;
 	store_crash(&t->st, WAIT_WORD(WAIT_REQUEST(st) + 1, WAIT_WAITING)); /* MSG_P1/R commit */

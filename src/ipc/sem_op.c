@@ -61,9 +61,9 @@ static int write_request(struct caller *c, const struct sem_view *v, const struc
 	}
 	for (uint32_t i = 0; i < rq->nsops; i++)
 		to[i] = rq->ops[i];
-	self->family = FAMILY_SEM;
-	self->object_ix = v->ix;
-	self->object_gen = v->gen;
+	store_relaxed(&self->family, FAMILY_SEM); /* published by the state word, all three */
+	store_relaxed(&self->object_ix, v->ix);   /* as above */
+	store_relaxed(&self->object_gen, v->gen); /* as above */
 	self->pid = c->pid;
 	self->nsops = (uint16_t)rq->nsops;
 	self->alters = shape->alters;
