@@ -254,13 +254,23 @@ static void end_sleep(struct caller *c, struct queue_shm *q, uint32_t thread_ix,
 	tell(region_known_thread(c->base, thread_ix), thread_ix, state, result, wakes);
 }
 
-/* Does the waiter still stand in this queue with this request? */
+/*
+ * Does the waiter still stand in this queue with this request? One that waits for another object
+ * may be woken at any time and write its next request: of this queue, perhaps, but not in its lists
+ * yet. So the word is read once more: while a request waits, nobody writes what it is of.
+ */
 static bool still_waits(const struct msg_view *v, const struct thread_shm *t, uint32_t request)
 {
 	uint32_t st = load_acquire(&t->st); /* MSG_P1/A */
 
-	return msg_is_queued(st) && WAIT_REQUEST(st) == request && t->family == FAMILY_MSG &&
-	       t->object_ix == v->ix && t->object_gen == v->q->object.gen;
+	if (!msg_is_queued(st) || WAIT_REQUEST(st) != request ||
+	    load_relaxed(&t->family) != FAMILY_MSG ||         /* ordered by the fence, all three */
+	    load_relaxed(&t->object_ix) != v->ix ||           /* as above */
+	    load_relaxed(&t->object_gen) != v->q->object.gen) /* as above */
+		return false;
+	fence_acquire();           /* MSG_P1/A */
+	st = load_acquire(&t->st); /* MSG_P1/A */
+	return msg_is_queued(st) && WAIT_REQUEST(st) == request;
 }
 
 /* After IPC_SET: 0 it may go on, -EACCES, or -EAGAIN when only itself can tell. */
@@ -450,8 +460,7 @@ void msg_each_waiter(struct caller *c, const struct msg_view *v,
 			struct thread_shm *t = region_thread(c->base, g * GROUP_SPAN + k);
 			uint32_t st = t ? load_acquire(&t->st) : 0; /* MSG_P1/A */
 
-			if (msg_is_queued(st) && t->family == FAMILY_MSG && t->object_ix == v->ix &&
-			    t->object_gen == v->q->object.gen)
+			if (t && still_waits(v, t, WAIT_REQUEST(st)))
 				f(c, v, g * GROUP_SPAN + k, context);
 		}
 }

@@ -452,8 +452,8 @@ static bool is_queued(const struct sem_view *v, const struct thread_shm *t, uint
 
 	if (!is_waiting(st) || load_relaxed(&t->family) != FAMILY_SEM || /* ordered by the fence */
 	    load_relaxed(&t->object_ix) != v->ix || load_relaxed(&t->object_gen) != v->gen)
-		return false; /* relaxed: as above */
-	fence_acquire(); /* SEM_P2/A */
+		return false;         /* relaxed: as above */
+	fence_acquire();              /* SEM_P2/A */
 	again = load_acquire(&t->st); /* SEM_P2/A */
 	return is_waiting(again) && WAIT_REQUEST(again) == WAIT_REQUEST(st);
 }
