@@ -224,14 +224,11 @@ static bool may_start(void)
 	return sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0) != 1 && !ident_forks_away();
 }
 
-int reaper_start(const struct namespace_place *place)
+static int start(const struct namespace_place *place)
 {
 	int saved = errno, r = 0;
-	struct start *w;
-
-	if (!may_start())
-		return -EOPNOTSUPP;
-	w = mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct start *w =
+		mmap(NULL, sizeof(*w), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (w == MAP_FAILED) {
 		r = -errno;
 		goto out;
@@ -254,10 +251,15 @@ out:
 	return r;
 }
 
+int reaper_start(const struct namespace_place *place)
+{
+	return may_start() ? start(place) : -EOPNOTSUPP;
+}
+
 int reaper_start_missed(const struct namespace_place *place)
 {
 	/* Asked first: children, who may, are not to be kept from it by one who may not. */
 	if (!may_start())
 		return -EOPNOTSUPP;
-	return too_soon() ? -EAGAIN : reaper_start(place);
+	return too_soon() ? -EAGAIN : start(place);
 }

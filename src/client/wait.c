@@ -277,7 +277,7 @@ void wait_busy_briefly(struct thread_block *tb)
 
 static bool ended(uint32_t st)
 {
-	return WAIT_STATE(st) != WAIT_WAITING && WAIT_STATE(st) != WAIT_ASLEEP;
+	return !wait_is_queued(st);
 }
 
 int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,

@@ -155,6 +155,32 @@ static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)
 	return (struct set_shm *)(void *)region_object(base, FAMILY_SEM, ix);
 }
 
+/* Does a request with this state word wait, or sleep? */
+static inline bool wait_is_queued(uint32_t st)
+{
+	return WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP;
+}
+
+/*
+ * Does a thread wait with this request for this object? One that waits for another may be woken at
+ * any time and write its next request: of this object, perhaps, but not in its lists yet. So the
+ * word is read once more: while a request waits, nobody writes what it is of.
+ */
+static inline bool wait_is_of(const struct thread_shm *t, uint32_t request, enum family family,
+			      uint32_t ix, uint32_t gen)
+{
+	uint32_t st = load_acquire(&t->st); /* SEM_P2/A, MSG_P1/A */
+
+	if (!wait_is_queued(st) || WAIT_REQUEST(st) != request ||
+	    load_relaxed(&t->family) != (uint32_t)family || /* ordered by the fence, all three */
+	    load_relaxed(&t->object_ix) != ix ||            /* as above */
+	    load_relaxed(&t->object_gen) != gen)            /* as above */
+		return false;
+	fence_acquire();           /* SEM_P2/A, MSG_P1/A */
+	st = load_acquire(&t->st); /* SEM_P2/A, MSG_P1/A */
+	return wait_is_queued(st) && WAIT_REQUEST(st) == request;
+}
+
 /* Over what is true of an object as long as it lives, stored when it is made: where a program's own
  * memory depends on it, it is believed only when the seal fits. */
 static inline uint32_t region_seal(const uint64_t *facts, unsigned count)

@@ -178,13 +178,11 @@ static uint32_t count_waiters(struct check *k, const struct sem_view *v, uint32_
 		for (uint32_t i = 0; i < GROUP_THREADS; i++) {
 			uint32_t ix = g * GROUP_SPAN + i;
 			struct thread_shm *t = region_thread(k->base, ix);
-			uint32_t state =
-				t ? WAIT_STATE(load_acquire(&t->st)) : WAIT_FREE; /* SEM_P2/A */
+			uint32_t st = t ? load_acquire(&t->st) : 0; /* SEM_P2/A */
 			const struct semop_shm *ops;
 			uint32_t named;
 
-			if ((state != WAIT_WAITING && state != WAIT_ASLEEP) ||
-			    t->family != FAMILY_SEM || t->object_ix != v->ix)
+			if (!wait_is_queued(st) || t->family != FAMILY_SEM || t->object_ix != v->ix)
 				continue;
 			if (t->object_gen != v->gen) {
 				check_bad(k, "thread %u sleeps on a former set in slot %u", ix,

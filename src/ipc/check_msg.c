@@ -167,7 +167,7 @@ static void count_sleeper(struct check *k, struct thread_shm *t, uint32_t ix, vo
 {
 	struct sleepers *s = context;
 
-	if (!msg_is_queued(load_acquire(&t->st)) || t->family != FAMILY_MSG || /* MSG_P1/A */
+	if (!wait_is_queued(load_acquire(&t->st)) || t->family != FAMILY_MSG || /* MSG_P1/A */
 	    t->object_ix != s->v->ix)
 		return;
 	if (t->object_gen == s->v->q->object.gen)

@@ -105,11 +105,6 @@ void msg_each_waiter(struct caller *c, const struct msg_view *v,
 			       void *context),
 		     void *context);
 
-static inline bool msg_is_queued(uint32_t st)
-{
-	return WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP;
-}
-
 /* ---- msg_block.c ---- */
 
 static inline unsigned char *msg_text(struct msg_shm *m)

@@ -254,23 +254,10 @@ static void end_sleep(struct caller *c, struct queue_shm *q, uint32_t thread_ix,
 	tell(region_known_thread(c->base, thread_ix), thread_ix, state, result, wakes);
 }
 
-/*
- * Does the waiter still stand in this queue with this request? One that waits for another object
- * may be woken at any time and write its next request: of this queue, perhaps, but not in its lists
- * yet. So the word is read once more: while a request waits, nobody writes what it is of.
- */
+/* Does the waiter still stand in this queue with this request? */
 static bool still_waits(const struct msg_view *v, const struct thread_shm *t, uint32_t request)
 {
-	uint32_t st = load_acquire(&t->st); /* MSG_P1/A */
-
-	if (!msg_is_queued(st) || WAIT_REQUEST(st) != request ||
-	    load_relaxed(&t->family) != FAMILY_MSG ||         /* ordered by the fence, all three */
-	    load_relaxed(&t->object_ix) != v->ix ||           /* as above */
-	    load_relaxed(&t->object_gen) != v->q->object.gen) /* as above */
-		return false;
-	fence_acquire();           /* MSG_P1/A */
-	st = load_acquire(&t->st); /* MSG_P1/A */
-	return msg_is_queued(st) && WAIT_REQUEST(st) == request;
+	return wait_is_of(t, request, FAMILY_MSG, v->ix, v->q->object.gen);
 }
 
 /* After IPC_SET: 0 it may go on, -EACCES, or -EAGAIN when only itself can tell. */
@@ -506,7 +493,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	int rc;
 
 	*ret_left = false;
-	if (!msg_is_queued(load_acquire(&t->st))) /* MSG_P1/A */
+	if (!wait_is_queued(load_acquire(&t->st))) /* MSG_P1/A */
 		return OUTCOME_DONE;
 	v.ix = t->object_ix;
 	v.q = region_queue(c->base, v.ix);
@@ -515,7 +502,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	rc = rlock_acquire(c, ids_object_lock(FAMILY_MSG, v.ix));
 	if (rc != OUTCOME_DONE)
 		return rc;
-	if (msg_is_queued(load_acquire(&t->st))) { /* MSG_P1/A */
+	if (wait_is_queued(load_acquire(&t->st))) { /* MSG_P1/A */
 		*ret_left = true;
 		msg_begin(region_self(c), &v, OP_WAIT);
 		/* A void name, if a dead sender had begun to hand over a message. */

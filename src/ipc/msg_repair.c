@@ -80,7 +80,7 @@ static bool was_handed(const struct msg_view *v, const struct caller *c, struct 
 	if (!t)
 		return false;
 	st = load_acquire(&t->st); /* MSG_P1/A */
-	if (!msg_is_queued(st) || WAIT_REQUEST(st) != dead->op_waiter_request ||
+	if (!wait_is_queued(st) || WAIT_REQUEST(st) != dead->op_waiter_request ||
 	    t->family != FAMILY_MSG || t->object_ix != v->ix)
 		return true;
 	if (t->name_ref[NAME_FLY] == dead->op_block_ref)

@@ -174,13 +174,12 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 {
 	struct thread_shm *t = region_known_thread(c->base, thread_ix);
 	struct sem_view v;
-	uint32_t state, ix;
+	uint32_t ix;
 	uint64_t lock;
 	int rc;
 
 	*ret_left = false;
-	state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
-	if (state != WAIT_WAITING && state != WAIT_ASLEEP)
+	if (!wait_is_queued(load_acquire(&t->st))) /* SEM_P2/A */
 		return OUTCOME_DONE;
 	ix = t->object_ix;
 	if (!region_set(c->base, ix))
@@ -189,8 +188,7 @@ static int leave(struct caller *c, uint32_t thread_ix, bool *ret_left)
 	rc = rlock_acquire(c, lock);
 	if (rc != OUTCOME_DONE)
 		return rc;
-	state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
-	if (state == WAIT_WAITING || state == WAIT_ASLEEP) {
+	if (wait_is_queued(load_acquire(&t->st))) { /* SEM_P2/A */
 		*ret_left = true;
 		/* A set that is gone has told all its waiters; gone it is only when damaged. */
 		if (sem_view_locked(c, ix, &v) == 0 && v.gen == t->object_gen) {
@@ -215,11 +213,10 @@ int sem_leave(struct caller *c, bool *ret_left)
 int sem_bury_thread(struct caller *c, uint32_t dead_ix)
 {
 	struct thread_shm *t = region_known_thread(c->base, dead_ix);
-	uint32_t state = WAIT_STATE(load_acquire(&t->st)); /* SEM_P2/A */
 	bool left;
 	int rc;
 
-	if ((state == WAIT_WAITING || state == WAIT_ASLEEP) && t->family == FAMILY_SEM) {
+	if (wait_is_queued(load_acquire(&t->st)) && t->family == FAMILY_SEM) { /* SEM_P2/A */
 		rc = leave(c, dead_ix, &left);
 		if (rc != OUTCOME_DONE)
 			return rc;

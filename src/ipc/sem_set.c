@@ -424,8 +424,7 @@ static void tell(struct thread_shm *t, uint32_t thread_ix, uint32_t request, enu
 	uint32_t seen = load_acquire(&t->st); /* SEM_P2/A */
 
 	do {
-		if (WAIT_REQUEST(seen) != request ||
-		    (WAIT_STATE(seen) != WAIT_WAITING && WAIT_STATE(seen) != WAIT_ASLEEP))
+		if (WAIT_REQUEST(seen) != request || !wait_is_queued(seen))
 			return;
 	} while (!cas(&t->st, &seen, WAIT_WORD(request, state))); /* SEM_P2/R */
 	if (WAIT_STATE(seen) != WAIT_ASLEEP)
@@ -436,26 +435,9 @@ static void tell(struct thread_shm *t, uint32_t thread_ix, uint32_t request, enu
 		wakes->thread_ix[wakes->count++] = thread_ix;
 }
 
-static bool is_waiting(uint32_t st)
-{
-	return WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP;
-}
-
-/*
- * Does a thread, whose state word is st, wait for this set? One that waits for another may be woken
- * at any time and write its next request: of this set, perhaps, but not in its lists yet. So the
- * word is read once more: while a request waits, nobody writes what it is of.
- */
 static bool is_queued(const struct sem_view *v, const struct thread_shm *t, uint32_t st)
 {
-	uint32_t again;
-
-	if (!is_waiting(st) || load_relaxed(&t->family) != FAMILY_SEM || /* ordered by the fence */
-	    load_relaxed(&t->object_ix) != v->ix || load_relaxed(&t->object_gen) != v->gen)
-		return false;         /* relaxed: as above */
-	fence_acquire();              /* SEM_P2/A */
-	again = load_acquire(&t->st); /* SEM_P2/A */
-	return is_waiting(again) && WAIT_REQUEST(again) == WAIT_REQUEST(st);
+	return wait_is_of(t, WAIT_REQUEST(st), FAMILY_SEM, v->ix, v->gen);
 }
 
 /* Calls f for every queued request of the set, however the lists may look. */

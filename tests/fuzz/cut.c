@@ -7,8 +7,6 @@
  *
  *	cut USYSVD PRELOAD EVERY
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -31,6 +29,7 @@
 #include <unistd.h>
 
 #include "core/layout.h"
+#include "fuzz/children.h"
 
 #define LIMIT_MS   30000
 #define CALLS_MOST 2000
@@ -177,33 +176,9 @@ static int cut_before(pid_t pid, unsigned n)
 	return status;
 }
 
-/* Our children, which may have become that by adoption. */
-static void kill_children(void)
+static void kill_child(pid_t pid)
 {
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-
-	while (d && (e = readdir(d)) != NULL) {
-		char path[300], text[512], *p;
-		ssize_t length;
-		int fd, parent;
-
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-		if (fd >= 0)
-			close(fd);
-		if (length <= 0)
-			continue;
-		text[length] = 0;
-		p = strrchr(text, ')');
-		if (p && sscanf(p + 1, " %*c %d", &parent) == 1 && parent == getpid())
-			kill(atoi(e->d_name), SIGKILL); /* NOLINT(cert-err34-c) */
-	}
-	if (d)
-		closedir(d);
+	kill(pid, SIGKILL);
 }
 
 /* All that is left, adopted ones too, must end, and not of a signal but ours; killed: they are
@@ -220,7 +195,7 @@ static void reap(const char *how, unsigned n, bool killed)
 			return;
 		}
 		if (pid == 0 && killed)
-			kill_children();
+			(void)children_each(kill_child);
 		if (pid == 0)
 			usleep(1000);
 		else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)

@@ -11,8 +11,6 @@
  *
  *	live USYSV PRELOAD LIVE-USER [OPTIONS of rounds.h]
  */
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -31,6 +29,7 @@
 #include <unistd.h>
 
 #include "core/region.h"
+#include "fuzz/children.h"
 #include "fuzz/live.h"
 #include "fuzz/marks.h"
 #include "fuzz/rounds.h"
@@ -74,40 +73,6 @@ static void complain(const char *what)
 }
 
 /* ---- Processes ------------------------------------------------------------------------------ */
-
-/* Calls back with each of our children, those that became it by adoption too; how many. */
-static unsigned each_child(void (*see)(pid_t pid))
-{
-	DIR *d = opendir("/proc");
-	struct dirent *e;
-	unsigned n = 0;
-
-	while (d && (e = readdir(d)) != NULL) {
-		char path[300], text[512], *p;
-		ssize_t length;
-		int fd, parent;
-		char run_state;
-
-		if (!isdigit((unsigned char)e->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-		if (fd >= 0)
-			close(fd);
-		if (length <= 0)
-			continue;
-		text[length] = 0;
-		p = strrchr(text, ')');
-		if (!p || sscanf(p + 1, " %c %d", &run_state, &parent) != 2 || parent != getpid())
-			continue;
-		n++;
-		see(atoi(e->d_name)); /* NOLINT(cert-err34-c) */
-	}
-	if (d)
-		closedir(d);
-	return n;
-}
 
 static const char *doing_of(pid_t pid)
 {
@@ -178,7 +143,7 @@ static void reap(const pid_t *pids, int count, const char *what)
 			snprintf(text, sizeof(text), "%s: not all have ended", what);
 			complain(text);
 			show_left();
-			while (each_child(kill_child) > 0)
+			while (children_each(kill_child) > 0)
 				while (waitpid(-1, &status, WNOHANG) > 0)
 					;
 			return;

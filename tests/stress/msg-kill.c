@@ -83,7 +83,7 @@ static int sleep_or_leave(struct actor *a, bool patient)
 		uint32_t st = load_acquire(state);
 		struct timespec t = {end / 1000000000, end % 1000000000};
 
-		if (!msg_is_queued(st))
+		if (!wait_is_queued(st))
 			return 0;
 		if (WAIT_STATE(st) == WAIT_WAITING &&
 		    !cas(state, &st, WAIT_WORD(WAIT_REQUEST(st), WAIT_ASLEEP)))
