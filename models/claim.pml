@@ -10,12 +10,16 @@
  * Right: a claim that was made is never taken for a damaged one, so that one at a time acts; a claim
  * that nobody made (DAMAGE) keeps nobody out.
  *
+ * PROCESS: the slot is a process's. It is freed by its state, with the claim as it was, and the next
+ * process to have it changes the claim before the state.
+ *
  * Each of these switches takes one element away:
  *  NOCOUNT    a claim that was given up is not counted
  *  COUNTLATE  it is counted after the claimer has taken back what it said
  *  SAYLATE    the claimer says so after it has claimed
  *  EARLY      it takes that back before it gives the claim up
  *  NOLAST     who doubts does not ask at last whether the claimer has died meanwhile
+ *  NOSTATE    who doubts does not look at the state (PROCESS)
  */
 #ifndef TIMES
 #define TIMES 2
@@ -23,7 +27,9 @@
 #ifndef K
 #define K 1
 #endif
-byte clm, clmgen;                 /* one word: 0, or the claimer + 1; its slot's generation */
+byte clm, clmgen, slot;           /* one word: 0, or the claimer + 1; the generation of the
+				   * claimer's slot; that of the claimed one */
+bit is_free;
 byte gen[2];
 bit says[4];                      /* two words a thread: it repairs, it buries */
 byte over[2];                     /* claims that it has given up */
@@ -31,7 +37,8 @@ bit dead[2], killme[2], buried[2];
 bit acts[2];
 byte deaths, ended;
 
-#define BELIEVED (clm != seen || clmgen != cg || dead[o] || gen[o] != cg)
+#define SEEN     (clm == seen && clmgen == cg && slot == sg)
+#define BELIEVED (!SEEN || is_free || dead[o] || gen[o] != cg)
 
 inline finish() {
 #ifdef COUNTLATE
@@ -43,20 +50,21 @@ inline finish() {
 	says[2 * i + k] = 0
 }
 proctype Claimer(byte i) {
-	byte n, k, seen, cg, before, o; bit s, t, ok;
+	byte n, k, seen, cg, sg, before, o; bit s, t, ok;
 again:
 	{
 		do
 		:: n < TIMES ->
 			if :: k = 0 :: k = 1 fi;
 look:			skip;
-			d_step { seen = clm; cg = clmgen };
+			d_step { seen = clm; cg = clmgen; sg = slot };
+			!is_free;                          /* else there is nothing to be claimed */
 			o = 1 - i;
 			if
 			:: seen == o + 1 && gen[o] == cg && !dead[o] ->
 				before = over[o];          /* rlock_is_false_claim */
 				if
-				:: clm != seen || clmgen != cg -> goto look
+				:: !SEEN -> goto look
 				:: else
 				fi;
 				s = says[2 * o];
@@ -67,6 +75,16 @@ look:			skip;
 					goto look
 				:: else
 				fi;
+#if defined PROCESS && !defined NOSTATE
+				if
+				:: is_free -> goto look
+				:: else
+				fi;
+				if
+				:: !SEEN -> goto look
+				:: else
+				fi;
+#endif
 #ifndef NOLAST
 				if
 				:: dead[o] || gen[o] != cg -> goto look
@@ -82,9 +100,19 @@ look:			skip;
 			says[2 * i + k] = 1;
 #endif
 			d_step {
-				ok = (clm == seen && clmgen == cg);
+				ok = SEEN;
 				if :: ok -> clm = i + 1; clmgen = gen[i]; :: else fi
 			};
+#ifdef PROCESS
+			if
+			:: ok && is_free -> ok = 0 /* a former claimer has freed it meanwhile */
+			:: else
+			fi;
+			if
+			:: ok && (clm != i + 1 || clmgen != gen[i]) -> ok = 0
+			:: else
+			fi;
+#endif
 			if
 			:: ok ->
 #ifdef SAYLATE
@@ -95,7 +123,14 @@ look:			skip;
 				says[2 * i + k] = 0;
 #endif
 				acts[i] = 0;
+#ifdef PROCESS
+				if
+				:: d_step { clm = 0; clmgen = 0; ok = 0 }
+				:: d_step { is_free = 1; ok = 0 }
+				fi;
+#else
 				d_step { clm = 0; clmgen = 0; ok = 0 };
+#endif
 				finish();
 				n++
 			:: else -> finish()
@@ -107,7 +142,7 @@ look:			skip;
 	} unless { killme[i] };
 	d_step { acts[i] = 0; killme[i] = 0; dead[i] = 1 };
 	buried[i];
-	d_step { buried[i] = 0; k = 0; seen = 0; cg = 0; before = 0; o = 0; s = 0; t = 0; ok = 0 };
+	d_step { buried[i] = 0; k = 0; seen = 0; cg = 0; sg = 0; before = 0; o = 0; s = 0; t = 0; ok = 0 };
 	goto again;                                /* the slot's next owner */
 fin:	skip
 }
@@ -123,6 +158,14 @@ act:	says[2 * i] = 0;
 	d_step { gen[i]++; dead[i] = 0; buried[i] = 1 };
 	goto end
 }
+/* The slot's next process, which dies at once. */
+proctype Publisher() {
+end:	do
+	:: is_free ->
+		d_step { slot++; clm = 0; clmgen = 0 };
+		is_free = 0
+	od
+}
 proctype Killer() {
 end:	do
 	:: d_step { deaths < K && ended < 2 && !dead[0] && !killme[0] -> killme[0] = 1; deaths++ }
@@ -135,6 +178,6 @@ init {
 	/* The second one is there and never comes. */
 	atomic { gen[0] = 1; gen[1] = 1; clm = 2; clmgen = 1; run Claimer(0) }
 #else
-	atomic { gen[0] = 1; gen[1] = 1; run Claimer(0); run Claimer(1); run Burier(); run Killer() }
+	atomic { gen[0] = 1; gen[1] = 1; run Claimer(0); run Claimer(1); run Burier(); run Publisher(); run Killer() }
 #endif
 }
