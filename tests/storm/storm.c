@@ -41,7 +41,8 @@
 
 static const char *usysv, *preload;
 static char base_dir[PATH_MAX];
-static int ledger_fd;
+static int ledger_fd, said_fd; /* what the processes write to standard error */
+static off_t said_so_far;
 static pid_t nursery[NURSERIES], checker;
 static uint64_t random_state;
 static bool waits_when_failed;
@@ -57,6 +58,22 @@ static struct {
 } stopped[STOPS_MOST];
 
 /* ---- The end, whatever it is like -------------------------------------------------------- */
+
+/* Passes on what the processes have said. True: that the region is damaged, too. */
+static bool pass_on(void)
+{
+	char text[4096];
+	bool damaged = false;
+	ssize_t n;
+
+	while ((n = pread(said_fd, text, sizeof(text) - 1, said_so_far)) > 0) {
+		text[n] = 0;
+		said_so_far += n;
+		fputs(text, stderr);
+		damaged |= strstr(text, "is damaged") != NULL;
+	}
+	return damaged;
+}
 
 static bool is_ours(pid_t pid)
 {
@@ -205,6 +222,7 @@ _Noreturn static void give_up(const char *format, ...)
 {
 	va_list args;
 
+	(void)pass_on();
 	fprintf(stderr, "storm: FAILED in round %u (seed %u): ", did.rounds, ledger->seed);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
@@ -235,6 +253,7 @@ static pid_t start_role(const char *role, const char *argument)
 
 	if (pid == 0) {
 		setenv("LD_PRELOAD", preload, 1);
+		dup2(said_fd, STDERR_FILENO);
 		execl(self_path, "storm", role, argument, (char *)NULL);
 		_exit(126);
 	}
@@ -682,6 +701,11 @@ static void prepare(uint32_t seed)
 		perror("storm: ledger");
 		exit(2);
 	}
+	said_fd = memfd_create("storm-said", 0);
+	if (said_fd < 0 || fcntl(said_fd, F_SETFL, O_APPEND) < 0) {
+		perror("storm: standard error");
+		exit(2);
+	}
 	map_ledger();
 	ledger->seed = seed;
 	random_state = seed;
@@ -729,9 +753,13 @@ int main(int argc, char **argv)
 	printf("seed %u\n", seed);
 	fflush(stdout);
 	prepare(seed);
-	for (end = storm_now_ns() + seconds * S; storm_now_ns() < end;)
+	for (end = storm_now_ns() + seconds * S; storm_now_ns() < end;) {
 		one_round(storm_now_ns() + round_ms * MS);
+		if (pass_on())
+			give_up("a region that nobody has spoilt is called damaged");
+	}
 	expect_namespace_goes(seed & 1);
+	(void)pass_on();
 	printf("%u rounds, killed: %u processes, %u nurseries with all in them, %u reapers; "
 	       "stopped: %u; checked meanwhile: %u\n",
 	       did.rounds, did.kills, did.nurseries, did.reapers, did.stops, did.checks);
