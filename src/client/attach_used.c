@@ -2,7 +2,7 @@
 /*
  * Who has a segment attached, and the end of removed segments that nobody has; see the header.
  *
- * Records say whom to ask, /proc/PID/maps of these how much they have, the kernel's byte locks
+ * Records say whom to ask, attach_count.h how much they have mapped, the kernel's byte locks
  * whether anybody has it at all. Nothing here changes anything but by the engine's shm_destroy(),
  * so who dies in the middle leaves it to the next who looks.
  */
@@ -17,7 +17,6 @@
 #include "client/attach_file.h"
 #include "client/call.h"
 #include "client/session.h"
-#include "client/spare.h"
 #include "core/ids.h"
 
 #define DESTROY_TRIES 16
@@ -25,54 +24,6 @@
 #define DYING_PAUSE_NS 500000 /* of who waits for the dying: so long each */
 #define DYING_PAUSES   200
 #define NOBODY_PAUSES  20 /* nobody is known to have it: the last moments of a burial */
-
-bool attach_is_of(const struct attach_vma *v, const struct segment_shm *s)
-{
-	return v->inode == s->inode && v->dev == attach_file_device(s);
-}
-
-struct counting {
-	const struct segment_shm *segment;
-	pid_t pid;
-	uint64_t count;
-};
-
-static int count_shown(struct counting *k, pid_t pid)
-{
-	struct attach_maps maps;
-	struct attach_vma v = {0};
-	int r = attach_maps_open(&maps, pid);
-
-	if (r < 0)
-		return r;
-	k->count = 0;
-	while (attach_maps_next(&maps, v.end, false, &v))
-		k->count += attach_is_of(&v, k->segment);
-	return attach_maps_close(&maps);
-}
-
-static int count_mappings(void *context)
-{
-	struct counting *k = context;
-	pid_t tid;
-	int r = count_shown(k, k->pid);
-
-	if (r < 0 || k->count > 0 || k->pid == 0)
-		return r;
-	/* Of a process whose first thread has ended nothing is shown but by another thread. */
-	r = ident_try_running(k->pid, &tid);
-	return r < 0 || tid == 0 || tid == k->pid ? r : count_shown(k, tid);
-}
-
-int attach_count_mappings(const struct segment_shm *s, pid_t pid, uint64_t *ret_count)
-{
-	struct counting k = {.segment = s, .pid = pid};
-	int r = spare_run(count_mappings, &k, sizeof(k));
-
-	if (r == 0)
-		*ret_count = k.count;
-	return r;
-}
 
 /* ---- The dying --------------------------------------------------------------------------- */
 
@@ -133,47 +84,78 @@ static uint64_t count_of(struct caller *c, uint32_t proc_ix, const struct segmen
 {
 	const struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	uint64_t sum = 0;
-	pid_t pid = 0;
+	pid_t pid;
 
+	if (attach_can_ask(c, proc_ix, &pid))
+		return attach_count_mappings(s, pid, &sum) < 0 ? records : sum;
 	if (PROC_STATE(load_acquire(&p->state)) != PROC_LIVE) /* REG_P2/A */
 		return c->ops->is_image_gone(c, proc_ix) ? 0 : records;
-	if (proc_ix != c->proc_ix) {
-		pid = (pid_t)session_visible_pid(proc_ix);
-		if (pid == 0)
-			return records;
-	}
-	return attach_count_mappings(s, pid, &sum) < 0 ? records : sum;
+	return records;
 }
 
-static void bury_attached(struct thread_block *tb, uint32_t ix, uint32_t gen)
+/* Of the census, if the segment is in it, and of processes that are not. */
+static uint64_t count_all(struct caller *c, const struct attach_census *k,
+			  const struct shm_status *st)
+{
+	uint32_t hi = region_proc_count(c->base);
+	uint32_t ix = st->ix, gen = st->segment.object.gen;
+	const struct segment_shm *s = shm_known_segment(c->base, ix);
+	uint64_t sum = 0;
+
+	if (k && !attach_census_of(k, ix, s, &sum))
+		k = NULL;
+	for (uint32_t p = 0; p < hi; p++) {
+		uint32_t n;
+
+		if (k && attach_census_asked(k, p))
+			continue;
+		n = shm_count_records(c->base, p, ix, gen);
+		if (n || shm_has_left(c->base, p, ix, gen))
+			sum += count_of(c, p, s, n);
+	}
+	return sum;
+}
+
+static uint64_t count_attached(struct caller *c, const struct attach_census *k,
+			       const struct shm_status *st)
+{
+	const struct segment_shm *s = shm_known_segment(c->base, st->ix);
+	int in_use = attach_file_in_use(s);
+	uint64_t sum;
+
+	if (in_use == 0)
+		return 0;
+	sum = count_all(c, k, st);
+	if (k && sum == 0) /* somebody came after the census */
+		sum = count_all(c, NULL, st);
+	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
+	return in_use == 1 && sum == 0 && !wait_for_dying(c, s, st->ix) ? 1 : sum;
+}
+
+static bool has_record_of(const unsigned char *base, uint32_t proc_ix, const struct shm_status *st)
+{
+	struct shm_walk w = shm_records(base, proc_ix);
+
+	return st ? shm_count_records(base, proc_ix, st->ix, st->segment.object.gen) > 0
+		  : shm_next_record(&w) != NULL;
+}
+
+/* Who has the segment (null: any) attached, and is dead. */
+static void bury_attached(struct thread_block *tb, const struct shm_status *st)
 {
 	struct caller *c = &tb->caller;
 	uint32_t hi = region_proc_count(c->base);
 
 	for (uint32_t p = 0; p < hi; p++)
-		if (p != c->proc_ix && shm_count_records(c->base, p, ix, gen) &&
-		    may_be_gone(c, p) &&
+		if (p != c->proc_ix && may_be_gone(c, p) && has_record_of(c->base, p, st) &&
 		    (c->ops->is_process_dead(c, p) || c->ops->is_image_gone(c, p)))
 			session_bury(tb, p);
 }
 
-static uint64_t count_attached(struct caller *c, const struct shm_status *st)
+void attach_begin_list(struct thread_block *tb, struct attach_census *ret)
 {
-	uint32_t hi = region_proc_count(c->base);
-	const struct segment_shm *s = shm_known_segment(c->base, st->ix);
-	int in_use = attach_file_in_use(s);
-	uint64_t sum = 0;
-
-	if (in_use == 0)
-		return 0;
-	for (uint32_t p = 0; p < hi; p++) {
-		uint32_t n = shm_count_records(c->base, p, st->ix, st->segment.object.gen);
-
-		if (n || shm_has_left(c->base, p, st->ix, st->segment.object.gen))
-			sum += count_of(c, p, s, n);
-	}
-	/* Mappings that nobody has on record: a child made by a raw clone; or just dying. */
-	return in_use == 1 && sum == 0 && !wait_for_dying(c, s, st->ix) ? 1 : sum;
+	bury_attached(tb, NULL);
+	attach_census_take(&tb->caller, ret);
 }
 
 /* kernel.shm_rmid_forced: what nobody has attached goes with its creator. */
@@ -191,7 +173,7 @@ static bool is_due(const unsigned char *base, const struct segment_shm *s)
 }
 
 int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
-		struct shm_status *ret, uint64_t *ret_attached)
+		const struct attach_census *k, struct shm_status *ret, uint64_t *ret_attached)
 {
 	for (bool buried = false;; buried = true) {
 		int rc;
@@ -203,12 +185,13 @@ int attach_stat(struct thread_block *tb, int32_t id, bool by_index, bool any,
 		if (rc < 0)
 			return rc;
 		if (!buried) {
-			bury_attached(tb, ret->ix, ret->segment.object.gen);
+			if (!k)
+				bury_attached(tb, ret);
 			if (is_due(tb->caller.base, &ret->segment))
 				attach_try_destroy(tb, ret->id, true);
 			continue; /* with the statistics of now */
 		}
-		*ret_attached = count_attached(&tb->caller, ret);
+		*ret_attached = count_attached(&tb->caller, k, ret);
 		return 0;
 	}
 }

@@ -290,7 +290,7 @@ static long stat_segment(struct thread_block *tb, int id, int cmd, void *user)
 	struct shmid_ds ds;
 	struct shm_status st;
 	uint64_t attached = 0;
-	int rc = attach_stat(tb, id, cmd != IPC_STAT, cmd == SHM_STAT_ANY, &st, &attached);
+	int rc = attach_stat(tb, id, cmd != IPC_STAT, cmd == SHM_STAT_ANY, NULL, &st, &attached);
 
 	if (rc < 0)
 		return rc;

@@ -29,6 +29,7 @@
 /* ---- Lines ------------------------------------------------------------------------------- */
 
 struct line {
+	struct attach_census census; /* for lines of segments */
 	size_t length;
 	char text[320];
 };
@@ -156,7 +157,7 @@ static bool shm_line(struct thread_block *tb, int32_t ix, struct line *l)
 	struct shm_status st;
 	uint64_t attached = 0;
 
-	if (attach_stat(tb, ix, true, true, &st, &attached) < 0)
+	if (attach_stat(tb, ix, true, true, &l->census, &st, &attached) < 0)
 		return false;
 	s = &st.segment;
 	put_object(l, s->object.mode & SEGMENT_DEST ? 0 : s->object.key, st.id, &s->object);
@@ -345,9 +346,12 @@ static void add_list(struct page *p, const struct view *v)
 	for (const char *s = v->header; *s; s++)
 		add(p, s, 1);
 	highest = tb ? ids_highest(tb->caller.base, v->family) : -1;
+	if (tb && v->family == FAMILY_SHM)
+		attach_begin_list(tb, &l.census);
 	for (int32_t ix = 0; ix <= highest && p->error >= 0; ix++)
 		if (v->line(tb, ix, &l))
 			add_line(p, &l);
+	attach_census_end(&l.census);
 }
 
 /* h: null for the limits of a new namespace. */

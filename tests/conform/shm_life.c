@@ -348,6 +348,66 @@ static void failed_exec_changes_nothing(void **state)
 	CHECK_INT(shm_nattch(id), 0);
 }
 
+/* ---- the list ---- */
+
+/* nattch in /proc/sysvipc/shm; -1: the segment is not there. */
+static int listed_nattch(int id)
+{
+	FILE *f = (FILE *)CHECK_OK(fopen("/proc/sysvipc/shm", "re"));
+	char line[400];
+	int found = -1;
+
+	while (fgets(line, sizeof(line), f)) {
+		int at, nattch;
+
+		if (sscanf(line, "%*d %d %*o %*u %*d %*d %d", &at, &nattch) == 2 && at == id)
+			found = nattch;
+	}
+	CHECK_OK(fclose(f));
+	return found;
+}
+
+static void list_counts_as_stat_does(void **state)
+{
+	int pieces = shm_new(8 * PAGE), thrice = shm_new(PAGE), unused = shm_new(PAGE);
+	int removed = shm_new(PAGE), of_killed = shm_new(PAGE), of_child = shm_new(PAGE);
+	char *p = shm_at(pieces, NULL, 0);
+	pid_t kid, killed;
+
+	(void)state;
+	CHECK_OK(munmap(p + PAGE, PAGE));
+	for (int i = 0; i < 3; i++)
+		shm_at(thrice, NULL, i == 1 ? SHM_RDONLY : 0);
+	shm_at(removed, NULL, 0);
+	CHECK_OK(shmctl(removed, IPC_RMID, NULL));
+	CHECK_INT(listed_nattch(pieces), 2);
+	CHECK_INT(listed_nattch(removed), 1);
+	IN_CHILD (killed) {
+		shm_at(of_killed, NULL, 0);
+		CHECK_INT(listed_nattch(of_killed), 1);
+		CHECK_INT(listed_nattch(thrice), 6);
+		CHECK_OK(kill(getpid(), SIGKILL));
+	}
+	CHECK_INT(child_status(killed), SIGKILL);
+	IN_CHILD (kid) {
+		shm_at(of_child, NULL, 0);
+		board->flag[0] = 1;
+		UNTIL(board->flag[1]);
+	}
+	UNTIL(board->flag[0]);
+	CHECK_INT(listed_nattch(pieces), 4);
+	CHECK_INT(listed_nattch(thrice), 6);
+	CHECK_INT(listed_nattch(unused), 0);
+	CHECK_INT(listed_nattch(removed), 2);
+	CHECK_INT(listed_nattch(of_killed), 0);
+	CHECK_INT(listed_nattch(of_child), 1);
+	CHECK_INT(shm_nattch(thrice), 6);
+	board->flag[1] = 1;
+	child_ok(kid);
+	CHECK_INT(listed_nattch(removed), 1);
+	CHECK_INT(listed_nattch(of_child), 0);
+}
+
 /* ---- ends ---- */
 
 static void end_by_exit(void)
@@ -692,6 +752,7 @@ int main(int argc, char **argv)
 		TEST(every_kind_of_end_detaches),
 		TEST(ends_of_children_that_made_no_call),
 		TEST(removed_segment_goes_with_its_last_process),
+		TEST(list_counts_as_stat_does),
 		TEST(threads_attach_together),
 		TEST(threads_and_forks_at_once),
 		TEST(counts_when_the_first_thread_has_ended),
