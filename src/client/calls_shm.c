@@ -363,10 +363,9 @@ long call_shmctl(int id, int cmd, void *user)
 		attach_drop_unused(tb, id);
 	switch (cmd) {
 	case IPC_INFO:
-		return limits(tb, user);
 	case SHM_INFO:
-		session_sweep(); /* no segment of the dead is counted */
-		return usage(tb, user);
+		session_sweep(); /* no segment of the dead is counted, nor its index shown */
+		return cmd == IPC_INFO ? limits(tb, user) : usage(tb, user);
 	case IPC_STAT:
 	case SHM_STAT:
 	case SHM_STAT_ANY:
