@@ -11,6 +11,9 @@
  * By mlockall(MCL_FUTURE) alone nothing is made real; whoever attaches later sees to it then
  * (namespace_map()).
  *
+ * mlockall(MCL_CURRENT) also ends an earlier MCL_FUTURE. Where the kernel refuses it for the
+ * region's size, only munlockall() does so; all is then locked anew at once.
+ *
  * A process that dies on the way takes its mappings along.
  */
 #include <errno.h>
@@ -98,8 +101,13 @@ PUBLIC int mlockall(int flags)
 	rc = NEXT(mlockall)(flags | MCL_ONFAULT);
 	if (rc < 0 && (errno != ENOMEM || !fits()))
 		return rc;
-	(void)spare_run(walk_mappings, &w,
-			sizeof(w)); /* without /proc: all is locked, when it is touched */
+	if (rc < 0 && !(flags & MCL_FUTURE))
+		(void)NEXT(munlockall)(); /* cannot fail; an interrupted one is a death */
+	/* Without /proc all is locked when it is touched, if the kernel has locked it. */
+	if (spare_run(walk_mappings, &w, sizeof(w)) < 0 && rc < 0) {
+		errno = ENOMEM;
+		return -1;
+	}
 	errno = saved;
 	return flags & MCL_FUTURE ? NEXT(mlockall)(flags & ~MCL_CURRENT) : 0;
 }

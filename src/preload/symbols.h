@@ -39,7 +39,7 @@
 	X(__xstat) X(__xstat64) X(__lxstat) X(__lxstat64) X(__fxstat) X(__fxstat64) \
 	X(__fxstatat) X(__fxstatat64) \
 	X(access) X(eaccess) X(euidaccess) X(faccessat) \
-	X(mlockall) X(mlock) X(munlock)
+	X(mlockall) X(mlock) X(munlock) X(munlockall)
 /* clang-format on */
 
 enum next_index {

@@ -5,7 +5,8 @@
  *
  *   memlock HOW KIB WHEN
  *
- * HOW: current, future, both, onfault (both, when touched); syscall, dlsym (both, by these ways).
+ * HOW: current, future, both, onfault (both, when touched); cleared (future, then current);
+ * syscall, dlsym (both, by these ways).
  * KIB: so much may be locked, without privilege; 0: any amount, as root. WHEN: first (before the
  * first call), between.
  */
@@ -109,6 +110,8 @@ static int lock(const char *how)
 		return mlockall(MCL_FUTURE);
 	if (strcmp(how, "onfault") == 0)
 		return mlockall(both | MCL_ONFAULT);
+	if (strcmp(how, "cleared") == 0)
+		return mlockall(MCL_FUTURE) < 0 ? -1 : mlockall(MCL_CURRENT);
 	if (strcmp(how, "syscall") == 0)
 		return (int)syscall(SYS_mlockall, both);
 	if (strcmp(how, "dlsym") == 0) {

@@ -30,7 +30,7 @@ how() {
 	[ "${used:-99999}" -lt 8192 ] || fail "memlock $*: $used KiB are in use"
 }
 for limit in 0 8000; do
-	for way in current future both onfault syscall dlsym; do
+	for way in current future both onfault cleared syscall dlsym; do
 		how $way $limit between
 	done
 done
