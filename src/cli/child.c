@@ -10,8 +10,13 @@
  * us, it is passed on as well. What the program itself sends to its group it has already had.
  *
  * When the program stops, we stop with the same signal, so that the shell gets its terminal back;
- * a SIGSTOP only if we are in the foreground of a terminal: otherwise whoever continues
- * the program by its pid would leave us stopped for ever.
+ * a SIGSTOP only if we or the program are in the foreground of a terminal: otherwise whoever
+ * continues the program by its pid would leave us stopped for ever.
+ *
+ * A program that makes itself a process group and takes the terminal (an interactive shell) stops
+ * without our group. All of that is then stopped, for a shell waits until its whole job has; and
+ * as the shell gives the terminal to the job that it knows, the program's group gets it from us
+ * when we are continued.
  */
 #include "cli/child.h"
 
@@ -180,6 +185,28 @@ static bool from_keyboard(int signal)
 	}
 }
 
+static int open_terminal(void)
+{
+	return open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+}
+
+/* The stopped program, or its group (negative), which gets the terminal back if it had it. */
+static pid_t to_continue(const struct child *c)
+{
+	pid_t group = getpgid(c->pid);
+	int fd;
+
+	if (group <= 0 || group == getpgrp())
+		return c->pid;
+	fd = c->had_front ? open_terminal() : -1;
+	if (fd >= 0) {
+		if (tcgetpgrp(fd) == getpgrp())
+			(void)tcsetpgrp(fd, group); /* SIGTTOU is blocked */
+		close(fd);
+	}
+	return -group;
+}
+
 static void pass_on(struct child *c, const struct signalfd_siginfo *s)
 {
 	int signal = (int)s->ssi_signo;
@@ -191,23 +218,29 @@ static void pass_on(struct child *c, const struct signalfd_siginfo *s)
 		return;
 	if (signal == SIGCONT && !c->stopped)
 		return; /* a shell continues the whole group */
-	if (s->ssi_code == SI_QUEUE) {
+	pid_t whom = signal == SIGCONT ? to_continue(c) : c->pid;
+
+	if (s->ssi_code == SI_QUEUE && whom > 0) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)s->ssi_ptr};
 
-		(void)sigqueue(c->pid, signal, value); /* as for kill */
+		(void)sigqueue(whom, signal, value); /* as for kill */
 	} else {
-		(void)kill(c->pid, signal); /* it may have ended; no permission: then not ours */
+		(void)kill(whom, signal); /* it may have ended; no permission: then not ours */
 	}
 }
 
-static bool in_foreground(void)
+/* Is the terminal ours, or the program's group's, which is noted? */
+static bool in_foreground(struct child *c)
 {
-	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	bool yes = fd >= 0 && tcgetpgrp(fd) == getpgrp();
+	int fd = open_terminal();
+	pid_t front = fd >= 0 ? tcgetpgrp(fd) : -1;
+	bool ours = front == getpgrp();
 
 	if (fd >= 0)
 		close(fd);
-	return yes;
+	c->has_front = front > 0 && !ours && front == getpgid(c->pid);
+	c->had_front |= c->has_front;
+	return ours || c->has_front;
 }
 
 /* Looks at the child; returns a signal to stop with. */
@@ -220,7 +253,7 @@ static int look(struct child *c)
 			int signal = WSTOPSIG(status);
 
 			c->stopped = true;
-			stop_with = signal != SIGSTOP || in_foreground() ? signal : 0;
+			stop_with = in_foreground(c) || signal != SIGSTOP ? signal : 0;
 		} else if (WIFCONTINUED(status)) {
 			c->stopped = false;
 			stop_with = 0;
@@ -253,7 +286,7 @@ int child_signals(struct child *c)
 	return again ? again : stop_with;
 }
 
-void child_stop_too(int signal)
+void child_stop_too(const struct child *c, int signal)
 {
 	struct sigaction normal, before;
 	sigset_t one, mask;
@@ -265,7 +298,11 @@ void child_stop_too(int signal)
 	sigaddset(&one, signal);
 	if (signal != SIGSTOP)
 		sigaction(signal, &normal, &before);
-	raise(signal); /* blocked: one that has come meanwhile is the same stop */
+	/* Blocked: one that has come meanwhile is the same stop. */
+	if (c->has_front)
+		kill(0, signal);
+	else
+		raise(signal);
 	/* In a group without a shell to continue it the kernel ignores it. */
 	sigprocmask(SIG_UNBLOCK, &one, &mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);

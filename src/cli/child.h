@@ -17,6 +17,8 @@ struct child {
 	sigset_t before; /* signal mask and action to give back to the program */
 	struct sigaction before_chld;
 	bool stopped;
+	bool has_front; /* when it stopped, the terminal was its own group's, not ours */
+	bool had_front; /* at any of its stops */
 	bool ended;
 	int status; /* of its end, for the shell */
 };
@@ -46,7 +48,8 @@ void child_abandon(struct child *c);
  */
 int child_signals(struct child *c);
 
-/* Stops this process as the child has stopped; returns when it is continued. */
-void child_stop_too(int signal);
+/* Stops this process as the child has stopped, and its process group if the child had the terminal
+ * in another; returns when it is continued. */
+void child_stop_too(const struct child *c, int signal);
 
 #endif

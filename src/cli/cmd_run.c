@@ -204,14 +204,14 @@ static void drop_private(const struct namespace_place *place, int fd)
 /* ---- While the program runs ---------------------------------------------------------------- */
 
 /* We stop: somebody else should be able to do the reaper's work meanwhile. */
-static void stop_too(struct reaper *r, int signal)
+static void stop_too(struct reaper *r, const struct child *c, int signal)
 {
 	int error;
 	struct thread_block *tb = session_thread(&error);
 
 	if (tb)
 		office_leave(&tb->caller);
-	child_stop_too(signal);
+	child_stop_too(c, signal);
 	reaper_look(r);
 }
 
@@ -223,7 +223,7 @@ static void serve(struct reaper *r, struct child *c)
 		int stop_with = child_signals(c);
 
 		if (stop_with)
-			stop_too(r, stop_with);
+			stop_too(r, c, stop_with);
 	}
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # On a terminal the program is in the foreground, in the session and the process group of usysv run;
-# ^C reaches it once; ^Z stops both, and fg continues both.
+# ^C reaches it once; ^Z stops both, and fg continues both. The same when the program has a process
+# group of its own in the foreground (an interactive shell).
 . "$(dirname "$0")/lib.sh"
 
 command -v python3 >/dev/null || skip 'needs python3 for a pseudo-terminal'
@@ -81,10 +82,81 @@ for turn in ('one', 'two'):
 type_line('end')
 expect('LINE=end')
 expect('PROMPT> ')
+
+# one in raw mode, which stops its group by itself
+type_line(usysv + " run -- python3 " + sys.argv[2] + '/raw.py')
+expect('READY')
+for turn in (1, 2):
+    os.write(fd, b'\x1a')
+    expect('Stopped')
+    expect('PROMPT> ')
+    type_line('fg')
+    expect('BACK')
+os.write(fd, b'q')
+expect('PROMPT> ')
+
+# an interactive shell, in a group of its own, suspends itself; a pipeline stops as a whole
+for tail, end in (('', 7), (' | cat', 0)):
+    type_line('PS1="IN""NER> " ' + usysv + ' run -- bash --norc --noprofile -i 2>&1' + tail)
+    expect('INNER> ')
+    for turn in ('one', 'two'):
+        type_line('suspend')
+        expect('Stopped')
+        expect('PROMPT> ')
+        type_line('fg')
+        type_line('echo A""GAIN=' + turn)
+        expect('AGAIN=' + turn)
+        expect('INNER> ')
+    type_line('exit 7')
+    expect('PROMPT> ')
+    type_line('echo STA""TUS=$?')
+    expect('STATUS=%d' % end)
+    expect('PROMPT> ')
+
+# a group of several processes, of which the program does not read itself
+type_line(usysv + ' run -- python3 ' + sys.argv[2] + '/group.py')
+expect('READY')
+for turn in (1, 2):
+    os.write(fd, b'\x1a')
+    expect('Stopped')
+    expect('PROMPT> ')
+    type_line('fg')
+    type_line('line%d' % turn)
+    expect('READ=line%d' % turn)
+os.write(fd, b'\x03')
+expect('PROMPT> ')
 type_line('exit')
 os.waitpid(pid, 0)
 EOF
-status 0 python3 "$work/drive.py" "$usysv"
+cat >"$work/raw.py" <<'EOF'
+import os, signal, termios, tty
+
+before = termios.tcgetattr(0)
+tty.setraw(0)
+os.write(1, b'READY\r\n')
+while os.read(0, 1) != b'q':
+    termios.tcsetattr(0, termios.TCSADRAIN, before)
+    os.kill(0, signal.SIGTSTP)
+    tty.setraw(0)
+    os.write(1, b'BACK\r\n')
+termios.tcsetattr(0, termios.TCSADRAIN, before)
+EOF
+cat >"$work/group.py" <<'EOF'
+import os, signal
+
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+os.setpgid(0, 0)
+os.tcsetpgrp(0, os.getpgrp())
+signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+child = os.fork()
+if child == 0:
+    print('READY', flush=True)
+    while True:
+        print('READ=' + input(), flush=True)
+os.waitpid(child, 0)
+EOF
+status 0 python3 "$work/drive.py" "$usysv" "$work"
 until_true 10 nothing_left
 
 # A lost terminal: the program gets its hang-up although usysv run leads the session.
