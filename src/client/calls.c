@@ -15,6 +15,7 @@
 
 #include "base/sys.h"
 #include "client/call.h"
+#include "client/retire.h"
 #include "client/session.h"
 #include "client/wait.h"
 #include "core/ids.h"
@@ -77,6 +78,8 @@ long call_semget(key_t key, int nsems, int flags)
 
 	if (!tb)
 		return error;
+	if (retire_is_final(tb->caller.base))
+		return -EIDRM;
 	do {
 		call_enter(tb);
 		rc = sem_get(&tb->caller, key, nsems, (uint32_t)flags, time(NULL), &id);

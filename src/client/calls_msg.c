@@ -10,6 +10,7 @@
 
 #include "client/call.h"
 #include "client/calls.h"
+#include "client/retire.h"
 #include "client/session.h"
 #include "client/wait.h"
 #include "core/ids.h"
@@ -37,6 +38,8 @@ long call_msgget(key_t key, int flags)
 
 	if (!tb)
 		return error;
+	if (retire_is_final(tb->caller.base))
+		return -EIDRM;
 	do {
 		call_enter(tb);
 		rc = msg_get(&tb->caller, key, (uint32_t)flags, time(NULL), &id);

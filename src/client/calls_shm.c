@@ -22,6 +22,7 @@
 #include "client/calls.h"
 #include "client/hugefile.h"
 #include "client/report.h"
+#include "client/retire.h"
 #include "client/session.h"
 #include "client/spare.h"
 #include "core/ids.h"
@@ -177,6 +178,8 @@ long call_shmget(key_t key, size_t bytes, int flags)
 
 	if (!tb)
 		return error;
+	if (retire_is_final(tb->caller.base))
+		return -EIDRM;
 	wanted.tid = region_self(&tb->caller)->tid;
 	rq = wanted;
 	rc = get_segment(tb, &rq, &id);
@@ -222,7 +225,9 @@ long call_shmat(int id, const void *address, int flags)
 		rq.wanted |= 1;
 	attach_drop_unused(tb, id);
 	rc = attach_segment(tb, &rq);
-	if (rc == -ENOENT || rc == -ESTALE) {
+	if ((rc == -ENOENT || rc == -ESTALE) && retire_is_final(tb->caller.base)) {
+		rc = -EIDRM; /* attached, so it is still there; its file is not */
+	} else if (rc == -ENOENT || rc == -ESTALE) {
 		/* no way to the file, after chroot say; or somebody has removed it */
 		report(REPORT_SEGMENT, "shmat: the memory of segment %d cannot be reached: %s", id,
 		       report_errno(-rc));

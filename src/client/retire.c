@@ -41,12 +41,16 @@ uint32_t retire_reapers(const unsigned char *base)
 	return count(base, PROC_REAPER);
 }
 
+bool retire_is_final(const unsigned char *base)
+{
+	return load_acquire(&region_header(base)->removed) == REMOVED_FINAL; /* RETIRE_P1/A */
+}
+
 bool retire_done(int fd, const unsigned char *base)
 {
 	struct statx st;
 
-	/* RETIRE_P1/A */
-	if (load_acquire(&region_header(base)->removed) == REMOVED_FINAL)
+	if (retire_is_final(base))
 		return true;
 	return sys_call(SYS_statx, fd, (long)"", AT_EMPTY_PATH, STATX_NLINK, (long)&st, 0) == 0 &&
 	       st.stx_nlink == 0;

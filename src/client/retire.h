@@ -36,6 +36,12 @@ uint32_t retire_users(const unsigned char *base);
 /* Registered reapers: whoever waits for the end of a program that may not have registered yet. */
 uint32_t retire_reapers(const unsigned char *base);
 
+/*
+ * Was the namespace removed by force? Its objects are removed then, and no new ones come to be: who
+ * is still in it gets EIDRM for them. [signal]
+ */
+bool retire_is_final(const unsigned char *base);
+
 /* Is the namespace gone: removed for good, or its file unlinked? [signal] */
 bool retire_done(int fd, const unsigned char *base);
 

@@ -425,8 +425,9 @@ static void report_outside(int rc)
 static int enter_namespace(struct process_record **ret_me)
 {
 	for (int tries = 0;; tries++) {
-		/* In memory that a vfork child borrows the parent's region stays as it is. */
-		bool is_first = !vfork_depth && !session_registered();
+		/* In memory that a vfork child borrows the parent's region stays as it is; and a
+		 * child stays where what it has attached is written down. */
+		bool is_first = !vfork_depth && !session_registered() && !attach_fork_is_heir();
 		int rc = attach(NAMESPACE_CREATE | NAMESPACE_AUTO, false);
 
 		if (rc == 0)

@@ -57,6 +57,27 @@ exec 9>&-
 wait $holder || fail "the holder ended with $?"
 until_true 10 nothing_left
 
+# Who is in it is told so by each call, in a child too; what it has attached stays.
+run_in told "$user" removed <"$work/in" >"$work/told" &
+holder=$!
+started $holder
+exec 9>"$work/in"
+until_true 10 one_line "$work/told"
+status 0 "$usysv" rm --force told
+silent
+echo >&9
+wait $holder || fail "the holder ended with $?"
+exec 9>&-
+for who in child parent; do
+	echo $who
+	for call in msgsnd msgrcv msgctl semop semop semctl; do echo $call EINVAL; done
+	echo shmctl 0
+	for call in shmat msgget semget shmget msgget semget shmget; do echo $call EIDRM; done
+	printf '%s\n' 'has text' 'shmdt 0' 'shmdt EINVAL'
+done >"$work/expected"
+sed 1d "$work/told" | diff "$work/expected" - >"$work/differ" || fail "$(cat "$work/differ")"
+until_true 10 nothing_left
+
 # Its name can be used again at once, also while the old users are there.
 exec 8<&0
 run_in again "$user" hold 0x99 <"$work/in" >"$work/id" &

@@ -11,6 +11,8 @@
  *                    it
  *   user room BYTES  two processes make segments of that size at the same moments, again and
  *                    again: there is room for one of them, which is then used
+ *   user removed     makes one object of each kind, says "ready" and waits for a line; then says
+ *                    what each call gets, and what it gets in a child
  *   user limits      says semmsl, semmns, semopm and semmni
  */
 #include <errno.h>
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
@@ -183,6 +186,69 @@ static int room(size_t bytes)
 	return worst;
 }
 
+static void say(const char *call, long result)
+{
+	printf("%s %s\n", call, name_of(result == -1 ? errno : 0));
+}
+
+/* Of objects of which the segment is attached. */
+static void say_calls(const char *who, int queue, int set, int id, char *segment)
+{
+	struct {
+		long type;
+		char text[8];
+	} m = {1, "text"};
+	struct sembuf up = {0, 1, 0}, down = {0, -1, SEM_UNDO};
+	struct msqid_ds queue_ds;
+	struct semid_ds set_ds;
+	struct shmid_ds segment_ds;
+
+	printf("%s\n", who);
+	say("msgsnd", msgsnd(queue, &m, sizeof(m.text), 0));
+	say("msgrcv", msgrcv(queue, &m, sizeof(m.text), 0, 0));
+	say("msgctl", msgctl(queue, IPC_STAT, &queue_ds));
+	say("semop", semop(set, &up, 1));
+	say("semop", semop(set, &down, 1));
+	say("semctl", semctl(set, 0, IPC_STAT, (union semun_arg){.buf = &set_ds}));
+	say("shmctl", shmctl(id, IPC_STAT, &segment_ds));
+	say("shmat", (long)shmat(id, NULL, 0));
+	say("msgget", msgget(0x71, IPC_CREAT | 0600));
+	say("semget", semget(0x71, 1, IPC_CREAT | 0600));
+	say("shmget", shmget(0x71, SEGMENT_BYTES, IPC_CREAT | 0600));
+	say("msgget", msgget(IPC_PRIVATE, 0600));
+	say("semget", semget(IPC_PRIVATE, 1, 0600));
+	say("shmget", shmget(IPC_PRIVATE, SEGMENT_BYTES, 0600));
+	printf("has %s\n", segment);
+	say("shmdt", shmdt(segment));
+	say("shmdt", shmdt(segment));
+	fflush(stdout);
+}
+
+static int removed(void)
+{
+	int queue = msgget(0x70, IPC_CREAT | 0600), set = semget(0x70, 1, IPC_CREAT | 0600);
+	int id = shmget(0x70, SEGMENT_BYTES, IPC_CREAT | 0600);
+	char *segment = id < 0 ? (char *)-1 : shmat(id, NULL, 0), line[8];
+	pid_t pid;
+
+	if (queue < 0 || set < 0 || segment == (char *)-1)
+		return say_error();
+	strcpy(segment, "text");
+	puts("ready");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		return 2;
+	pid = fork();
+	if (pid == 0) {
+		say_calls("child", queue, set, id, segment);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		return 3;
+	say_calls("parent", queue, set, id, segment);
+	return 0;
+}
+
 static int limits(void)
 {
 	struct seminfo info;
@@ -208,8 +274,11 @@ int main(int argc, char **argv)
 		return room(strtoul(argv[2], NULL, 0));
 	if (strcmp(what, "segment") == 0)
 		return segment();
+	if (strcmp(what, "removed") == 0)
+		return removed();
 	if (strcmp(what, "limits") == 0)
 		return limits();
-	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | limits\n");
+	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | removed | "
+			"limits\n");
 	return 2;
 }
