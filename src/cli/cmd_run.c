@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,20 +65,31 @@ static void usage(FILE *out)
 
 /* ---- The program's environment ------------------------------------------------------------- */
 
+/* The file of this program; without /proc by the name that it was executed by. Null: unknown. */
+static const char *own_path(void)
+{
+	static char path[PATH_MAX];
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n > 0)
+		path[n] = 0;
+	else if (!name || !realpath(name, path))
+		return NULL;
+	return path;
+}
+
 /* The library to preload: beside this program (a build folder), else where it is installed. */
 static int find_library(char ret_path[PATH_MAX])
 {
-	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_MAX - sizeof("/" LIBRARY));
+	const char *own = own_path(), *slash = own ? strrchr(own, '/') : NULL;
 
-	if (n > 0) {
-		ret_path[n] = 0;
-		char *slash = strrchr(ret_path, '/');
-
-		if (slash) {
-			memcpy(slash + 1, LIBRARY, sizeof(LIBRARY));
-			if (access(ret_path, R_OK) == 0)
-				goto found;
-		}
+	reaper_start_beside(own);
+	if (slash && (size_t)(slash - own) + sizeof("/" LIBRARY) <= PATH_MAX) {
+		memcpy(ret_path, own, (size_t)(slash + 1 - own));
+		memcpy(ret_path + (slash + 1 - own), LIBRARY, sizeof(LIBRARY));
+		if (access(ret_path, R_OK) == 0)
+			goto found;
 	}
 	memcpy(ret_path, USYSV_LIBDIR "/" LIBRARY, sizeof(USYSV_LIBDIR "/" LIBRARY));
 	if (access(ret_path, R_OK) < 0) {

@@ -92,9 +92,27 @@ static char *path_of_line(char *line, uintptr_t address)
 	return address >= from && address < to ? strchr(line, '/') : NULL;
 }
 
+static const char *own_file;
+
+void reaper_start_beside(const char *file)
+{
+	own_file = file;
+}
+
+/* The directory of a file, with its slash, into `program`. */
+static int take_directory(struct search *w, const char *file)
+{
+	if (!file || *file != '/' || strlen(file) >= sizeof(w->program) - 16)
+		return -ENOENT;
+	size_t n = (size_t)(strrchr(file, '/') + 1 - file);
+	memcpy(w->program, file, n);
+	w->program[n] = 0;
+	return 0;
+}
+
 /*
- * The directory of the file that this code was mapped from (library or program), with its slash,
- * into `program`: asked of the kernel, since dladdr() takes the loader's locks.
+ * The directory of the file that this code was mapped from (library or program): asked of the
+ * kernel, since dladdr() takes the loader's locks.
  */
 static int own_directory(void *context)
 {
@@ -124,12 +142,7 @@ static int own_directory(void *context)
 		}
 	}
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	if (!found || strlen(found) >= sizeof(w->program) - 16)
-		return -ENOENT;
-	size_t n = (size_t)(strrchr(found, '/') + 1 - found);
-	memcpy(w->program, found, n);
-	w->program[n] = 0;
-	return 0;
+	return take_directory(w, found);
 }
 
 static bool executable(const char *path)
@@ -139,7 +152,7 @@ static bool executable(const char *path)
 
 static bool find_program(struct search *w)
 {
-	if (spare_run(own_directory, w, sizeof(*w)) == 0) {
+	if (spare_run(own_directory, w, sizeof(*w)) == 0 || take_directory(w, own_file) == 0) {
 		memcpy(w->program + strlen(w->program), "usysvd", sizeof("usysvd"));
 		if (executable(w->program))
 			return true;

@@ -10,6 +10,12 @@
 struct namespace_place;
 
 /*
+ * Says where usysvd is looked for when /proc does not tell where this code is from: beside this
+ * file. Once, before there are other threads; the text stays.
+ */
+void reaper_start_beside(const char *file);
+
+/*
  * Starts usysvd, which takes the office if it is vacant (else it leaves at once). -ENOENT: usysvd
  * is not found; -EOPNOTSUPP: the caller is process 1 of its pid namespace, whose child every orphan
  * becomes, or has left its pid namespace for its children. Returns before usysvd is in office.

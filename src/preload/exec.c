@@ -29,6 +29,7 @@
 #include "base/atomic.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "client/reaper_start.h"
 #include "client/report.h"
 #include "client/session.h"
 #include "core/layout.h"
@@ -129,6 +130,7 @@ void exec_start(char *const environment[])
 	size_t n;
 
 	find_own_library();
+	reaper_start_beside(own_library);
 	if (!own_library[0] || !value)
 		return;
 	while ((element = next_element(&value, &n)) != NULL) {
