@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """mutants.py ROOT FOLDER CC...: does anything notice?
+mutants.py --apply ROOT: is there a place for each?
 
 Each mutant is the engine with one step left out or put in the wrong place. It is built in FOLDER
 and run against the test that ought to see it; a mutant that passes there is a hole in the tests,
@@ -213,17 +214,29 @@ class Build:
                        list(objects.values()) + ['-Wl,-z,now', '-lcmocka', '-o', path], check=True)
         return path
 
-    def mutant(self, name, file, changes):
-        with open(os.path.join(self.root, 'src', file), encoding='utf-8') as f:
-            text = f.read()
-        for old, new in changes:
-            if text.count(old) != 1:
-                sys.exit(f'{name}: {file} has {text.count(old)} places like this:\n{old}')
-            text = text.replace(old, new)
+    def mutant(self, name, file, text):
         source = os.path.join(self.folder, name + '.c')
         with open(source, 'w', encoding='utf-8') as f:
             f.write(text)
         return {**self.objects, file: self.compile(source, name + '.o')}
+
+
+def mutate(root, name, file, changes):
+    """The mutant's text; None when it has no place."""
+    with open(os.path.join(root, 'src', file), encoding='utf-8') as f:
+        text = f.read()
+    for old, new in changes:
+        if text.count(old) != 1:
+            print(f'{name}: {file} has {text.count(old)} places like this:\n{old}')
+            return None
+        text = text.replace(old, new)
+    return text
+
+
+def apply_all(root):
+    lost = [m[0] for m in MUTANTS if mutate(root, m[0], m[1], m[2]) is None]
+    print(f'{len(MUTANTS)} mutants, {len(lost)} without a place')
+    sys.exit(1 if lost else 0)
 
 
 def run(program, args):
@@ -247,7 +260,11 @@ def main(root, folder, compiler):
             print(f'{program} {" ".join(args)} fails by itself: {status}')
             failures += 1
     for name, file, changes, program, args in MUTANTS:
-        path = build.program(program, build.mutant(name, file, changes), 'mutant')
+        text = mutate(root, name, file, changes)
+        if text is None:
+            failures += 1
+            continue
+        path = build.program(program, build.mutant(name, file, text), 'mutant')
         status = run(path, args)
         verdict = 'SURVIVES' if status == 0 else 'caught'
         failures += status == 0
@@ -257,4 +274,6 @@ def main(root, folder, compiler):
     sys.exit(1 if failures else 0)
 
 
+if sys.argv[1] == '--apply':
+    apply_all(sys.argv[2])
 main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -7,12 +7,15 @@
  * be what they would see had the call not been made, or had it returned; a process that works with
  * the same objects must come through; who slept and was granted something must be awake.
  *
- *   real-kill [-e EVERY] [-v] [OPERATION]
+ *   real-kill [-e EVERY] [-o OFFSET] [-v] [OPERATION]
  *
- * Each so-many-th instruction only. Half of the victims are left as zombies until all is looked at:
- * then nobody but the reaper, or who meets what they held, knows of their death. The others are
- * waited for first, and buried by that call.
+ * With -e each so-many-th instruction only, from that one on; without -o each run begins elsewhere,
+ * and says where, so that runs add up to all of them. Half of the victims are left as zombies until
+ * all is looked at: then nobody but the reaper, or who meets what they held, knows of their death.
+ * The others are waited for first, and buried by that call.
  */
+#include "real-kill.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -36,26 +39,11 @@
 #include <unistd.h>
 
 #define DEADLINE_S 30
-#define SEMS       3
-#define KEY        0x5ca1ab1e
 #define TEXT       512
 #define TRAIL_MOST 1000000ul
 #define ALL        TRAIL_MOST
 
-union semun {
-	int val;
-	unsigned short *array;
-};
-
-struct message {
-	long type;
-	char text[24];
-};
-
-static struct {
-	int sem, msg, shm;
-	void *at; /* an attach that the victim has made */
-} world;
+struct world world;
 
 static struct helper {
 	pid_t pid;
@@ -139,7 +127,7 @@ static int work(void)
 					 : semop(world.sem, &down, 1) < 0 && errno != EAGAIN)
 		return __LINE__;
 	if (msgsnd(world.msg, &m, 5, IPC_NOWAIT) < 0) {
-		if (!is_gone())
+		if (!is_gone() && errno != EAGAIN)
 			return __LINE__;
 	} else if (msgrcv(world.msg, &m, 5, 7, IPC_NOWAIT) != 5) {
 		return __LINE__;
@@ -165,9 +153,16 @@ static int sleep_on_queue(void)
 	return msgrcv(world.msg, &m, sizeof(m.text), 3, 0) < 0 ? errno : 0;
 }
 
+static int sleep_for_room(void)
+{
+	struct message m = {4, "four"};
+
+	return msgsnd(world.msg, &m, 10, 0) < 0 ? errno : 0;
+}
+
 static _Noreturn void be_helper(int ask, int answer)
 {
-	int (*const tasks[])(void) = {work, sleep_on_semaphore, sleep_on_queue};
+	int (*const tasks[])(void) = {work, sleep_on_semaphore, sleep_on_queue, sleep_for_room};
 	int task, result;
 
 	while (read(ask, &task, sizeof(task)) == sizeof(task) &&
@@ -178,8 +173,6 @@ static _Noreturn void be_helper(int ask, int answer)
 	}
 	_exit(0);
 }
-
-enum task { TASK_WORK, TASK_SEMAPHORE, TASK_QUEUE };
 
 static void start(struct helper *h)
 {
@@ -244,11 +237,14 @@ static char who(pid_t pid)
 
 static void describe(char *text)
 {
+	struct semid_ds set;
 	struct msqid_ds q;
 	struct shmid_ds s;
 	char *p = text;
 	bool waits = sleeper.busy && !has_answered(&sleeper, 0);
 
+	if (semctl(world.sem, 0, IPC_STAT, (union semun){.ds = &set}) == 0)
+		p += sprintf(p, "sem mode %o; ", (unsigned)set.sem_perm.mode);
 	for (int i = 0; i < SEMS; i++) {
 		int value = semctl(world.sem, i, GETVAL);
 
@@ -262,8 +258,9 @@ static void describe(char *text)
 	if (msgctl(world.msg, IPC_STAT, &q) < 0)
 		p += sprintf(p, "msg gone; ");
 	else
-		p += sprintf(p, "msg: %lu, %c %c; ", (unsigned long)q.msg_qnum, who(q.msg_lspid),
-			     who(q.msg_lrpid));
+		p += sprintf(p, "msg: %lu of %lu bytes of %lu, %c %c; ", (unsigned long)q.msg_qnum,
+			     (unsigned long)q.__msg_cbytes, (unsigned long)q.msg_qbytes,
+			     who(q.msg_lspid), who(q.msg_lrpid));
 	if (shmctl(world.shm, IPC_STAT, &s) < 0)
 		p += sprintf(p, "shm gone; ");
 	else
@@ -273,169 +270,6 @@ static void describe(char *text)
 		     shmget(KEY, 0, 0) >= 0);
 	sprintf(p, "%s", waits ? "sleeps" : "awake");
 }
-
-/* ---- The operations ------------------------------------------------------------------------ */
-
-static void add_plain(void)
-{
-	struct sembuf op = {0, 1, 0};
-
-	(void)semop(world.sem, &op, 1);
-}
-
-static void give(void)
-{
-	struct sembuf op = {1, 1, 0};
-
-	(void)semop(world.sem, &op, 1);
-}
-
-static void take_undo(void)
-{
-	struct sembuf op = {0, -1, SEM_UNDO};
-
-	(void)semop(world.sem, &op, 1);
-}
-
-static void several(void)
-{
-	struct sembuf ops[] = {{0, -1, SEM_UNDO}, {1, 1, 0}, {2, 2, SEM_UNDO}};
-
-	(void)semop(world.sem, ops, 3);
-}
-
-static void setval(void)
-{
-	(void)semctl(world.sem, 1, SETVAL, (union semun){.val = 1});
-}
-
-static void setall(void)
-{
-	unsigned short values[SEMS] = {4, 1, 2};
-
-	(void)semctl(world.sem, 0, SETALL, (union semun){.array = values});
-}
-
-static void send_3(void)
-{
-	struct message m = {3, "three"};
-
-	(void)msgsnd(world.msg, &m, sizeof(m.text), 0);
-}
-
-static void receive(void)
-{
-	struct message m;
-
-	(void)msgrcv(world.msg, &m, sizeof(m.text), 1, IPC_NOWAIT);
-}
-
-static void attach(void)
-{
-	(void)shmat(world.shm, NULL, 0);
-}
-
-static void attach_before(void)
-{
-	world.at = shmat(world.shm, NULL, 0);
-}
-
-static void detach(void)
-{
-	(void)shmdt(world.at);
-}
-
-static void create_set(void)
-{
-	(void)semget(KEY, 2, IPC_CREAT | 0600);
-}
-
-static void create_queue(void)
-{
-	(void)msgget(KEY, IPC_CREAT | 0600);
-}
-
-static void create_segment(void)
-{
-	(void)shmget(KEY, 8192, IPC_CREAT | 0600);
-}
-
-static void remove_set(void)
-{
-	(void)semctl(world.sem, 0, IPC_RMID);
-}
-
-static void remove_queue(void)
-{
-	(void)msgctl(world.msg, IPC_RMID, NULL);
-}
-
-static void remove_segment(void)
-{
-	(void)shmctl(world.shm, IPC_RMID, NULL);
-}
-
-static void remove_attached(void)
-{
-	(void)shmctl(world.shm, IPC_RMID, NULL);
-	(void)shmdt(world.at);
-}
-
-static void undo_before(void)
-{
-	take_undo();
-	several();
-}
-
-static void leave(void)
-{
-	exit(0);
-}
-
-static void have_child(void)
-{
-	if (fork() == 0) {
-		kill(getpid(), SIGKILL);
-		pause();
-	}
-}
-
-static void nothing(void)
-{
-}
-
-static const struct operation {
-	const char *name;
-	void (*before)(void); /* by the victim; null: it has not even registered */
-	void (*act)(void);
-	int task; /* of the sleeper; -1: nobody sleeps */
-} operations[] = {
-	{"semop plain", nothing, add_plain, -1},
-	{"semop hand-off", nothing, give, TASK_SEMAPHORE},
-	{"semop undo", nothing, take_undo, -1},
-	{"semop several", nothing, several, -1},
-	{"semop several, hand-off", nothing, several, TASK_SEMAPHORE},
-	{"SETVAL", nothing, setval, -1},
-	{"SETVAL, hand-off", nothing, setval, TASK_SEMAPHORE},
-	{"SETALL, hand-off", nothing, setall, TASK_SEMAPHORE},
-	{"msgsnd", nothing, send_3, -1},
-	{"msgsnd hand-off", nothing, send_3, TASK_QUEUE},
-	{"msgrcv", nothing, receive, -1},
-	{"shmat", nothing, attach, -1},
-	{"shmat again", attach_before, attach, -1},
-	{"shmdt", attach_before, detach, -1},
-	{"semget creates", nothing, create_set, -1},
-	{"msgget creates", nothing, create_queue, -1},
-	{"shmget creates", nothing, create_segment, -1},
-	{"semctl IPC_RMID", nothing, remove_set, -1},
-	{"semctl IPC_RMID, sleeper", nothing, remove_set, TASK_SEMAPHORE},
-	{"msgctl IPC_RMID, sleeper", nothing, remove_queue, TASK_QUEUE},
-	{"shmctl IPC_RMID", nothing, remove_segment, -1},
-	{"shmctl IPC_RMID while attached, shmdt", attach_before, remove_attached, -1},
-	{"registration", NULL, add_plain, -1},
-	{"fork", attach_before, have_child, -1},
-	{"exit", undo_before, leave, -1},
-};
 
 /* ---- One life ----------------------------------------------------------------------------- */
 
@@ -451,9 +285,16 @@ static void make_world(const struct operation *o)
 	NEED(world.sem >= 0 && world.msg >= 0 && world.shm >= 0);
 	NEED(semctl(world.sem, 0, SETALL, (union semun){.array = values}) == 0);
 	NEED(msgsnd(world.msg, &m, 10, 0) == 0);
-	if (o->task < 0)
+	if (o->task == TASK_NONE)
 		return;
-	ask(&sleeper, (enum task)o->task);
+	if (o->task == TASK_ROOM) { /* "one" fills it */
+		struct msqid_ds ds;
+
+		NEED(msgctl(world.msg, IPC_STAT, &ds) == 0);
+		ds.msg_qbytes = 10;
+		NEED(msgctl(world.msg, IPC_SET, &ds) == 0);
+	}
+	ask(&sleeper, o->task);
 	while (o->task == TASK_SEMAPHORE && semctl(world.sem, 1, GETNCNT) != 1) {
 		NEED(now_ms() < end);
 		poll(NULL, 0, 1);
@@ -507,6 +348,7 @@ static void bear(const struct operation *o)
 		exit(77);
 	}
 	NEED(WIFSTOPPED(status));
+	NEED(ptrace(PTRACE_SETOPTIONS, victim, NULL, PTRACE_O_TRACEEXEC) == 0);
 }
 
 /* How far the victim has come. */
@@ -528,6 +370,8 @@ static enum progress go_on(int request)
 		NEED(waitpid(victim, &status, 0) == victim);
 		if (!WIFSTOPPED(status))
 			return ENDED;
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return FINISHED;
 		if (WSTOPSIG(status) == SIGTRAP)
 			return AT_IT;
 		if (WSTOPSIG(status) == SIGSTOP)
@@ -651,7 +495,7 @@ static void live(const struct operation *o, unsigned long n, const char *before,
 	count.kills++;
 }
 
-static void try_operation(const struct operation *o, unsigned every)
+static void try_operation(const struct operation *o, unsigned every, unsigned offset)
 {
 	char before[TEXT], after[TEXT], seen[TEXT];
 	uint64_t was_before = count.before;
@@ -661,7 +505,8 @@ static void try_operation(const struct operation *o, unsigned every)
 	live(o, ALL, NULL, NULL, after);
 	live(o, ALL, NULL, NULL, after);
 	live(o, 0, NULL, NULL, before);
-	for (unsigned long n = 0; n < trail.n; n += every)
+	live(o, 0, before, after, seen);
+	for (unsigned long n = offset % every; n < trail.n; n += every)
 		live(o, n, before, after, seen);
 	live(o, trail.n - 1, before, after, seen);
 	if (was_before == count.before)
@@ -720,12 +565,14 @@ static void check_files(void)
 int main(int argc, char **argv)
 {
 	bool verbose = false;
-	unsigned every = 1;
+	unsigned every = 1, offset = (unsigned)getpid() ^ (unsigned)time(NULL);
 	int option;
 
-	while ((option = getopt(argc, argv, "e:v")) >= 0)
+	while ((option = getopt(argc, argv, "e:o:v")) >= 0)
 		if (option == 'e' && atoi(optarg) > 0)
 			every = (unsigned)atoi(optarg);
+		else if (option == 'o')
+			offset = (unsigned)atoi(optarg);
 		else if (option == 'v')
 			verbose = true;
 		else
@@ -734,6 +581,8 @@ int main(int argc, char **argv)
 		puts("to be run by usysv run");
 		return 2;
 	}
+	if (every > 1)
+		printf("each instruction of %u, from %u on\n", every, offset % every);
 	trail.at = calloc(TRAIL_MOST, sizeof(*trail.at));
 	NEED(trail.at);
 	signal(SIGPIPE, SIG_IGN);
@@ -741,12 +590,12 @@ int main(int argc, char **argv)
 	NEED(semget(KEY, 0, 0) < 0); /* the namespace is there */
 	start(&worker);
 	start(&sleeper);
-	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+	for (size_t i = 0; i < operation_count; i++) {
 		uint64_t kills = count.kills;
 
 		if (argv[optind] && !strstr(operations[i].name, argv[optind]))
 			continue;
-		try_operation(&operations[i], every);
+		try_operation(&operations[i], every, offset);
 		if (verbose)
 			printf("%s: killed %llu times in %lu instructions\n", operations[i].name,
 			       (unsigned long long)(count.kills - kills), trail.n);
