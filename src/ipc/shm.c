@@ -30,7 +30,8 @@
  *              shm_destroy (records, then seq): an attach that is not MAKING any more is in seq
  *    stale-ok  a count changed by an attach that failed: ask again
  *    death     attaching: the record is MAKING until its process is buried, the segment stays
- *              until then. Destroying: op PURGE before `live`, burial finishes it
+ *              until then. Destroying: op PURGE before `live`: after it burial finishes it, before
+ *              it repair of the lock takes the op away
  *    progress  lock-free but for the lock; who retries is beaten by an attach
  *    tests     unit/shm-attach, crash/scenes-pair, conform/shm-life
  */
@@ -289,9 +290,14 @@ int shm_set_owner(struct caller *c, int32_t id, uint32_t uid, uint32_t gid, uint
 void shm_repair_segment(struct caller *c, uint32_t dead_ix, uint32_t ix)
 {
 	struct segment_shm *s = shm_segment(c->base, ix);
+	struct thread_shm *dead = region_known_thread(c->base, dead_ix);
 
 	if (s && s->intent)
-		finish_set(s, region_known_thread(c->base, dead_ix));
+		finish_set(s, dead);
+	/* Before the commit: another may destroy it before the dead one is buried. */
+	if (s && load_acquire(&s->object.live) && dead->op == OP_PURGE && /* ID_P1/A */
+	    dead->op_family == FAMILY_SHM && dead->op_ix == ix)
+		store_crash(&dead->op, OP_NONE);
 }
 
 /* Bytes that a user's locked segments count for. */

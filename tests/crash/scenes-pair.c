@@ -477,6 +477,8 @@ const struct scene pair_scenes[] = {
 	  second_destroys),
 	P("shm", "destruction and shmat", "marked", marked_segment, first_destroys,
 	  second_attaches),
+	P("shm", "destruction and destruction", "marked", marked_segment, first_destroys,
+	  second_destroys),
 	P("shm", "fork and IPC_RMID", "attached", segment_of_forker, first_forks, second_marks),
 	P("shm", "exit and shmat", "attached", segment_of_both, first_exits, second_attaches),
 	P("shm", "shmget and shmget", "create", no_segment, first_creates_segment,

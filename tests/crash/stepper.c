@@ -467,19 +467,32 @@ static void both_die(void *context, uint64_t n)
 	at.second = 0;
 }
 
-/* The first is stopped: the second begins, and both die at each change that it makes. */
+/*
+ * The first is stopped, or dead and not buried: the second begins, and both are dead at each change
+ * that it makes. Who is stopped may be in its way; the dead are not.
+ */
+static void second_begins(const struct cast *from, bool is_dead)
+{
+	struct cast s, runner;
+
+	runner = s = cast_in(copy1, from);
+	runner.second = twin(copy1, s.second);
+	if (is_dead)
+		engine_kill(s.victim);
+	else
+		both_die(&s, 0);
+	count->stores += trace_stores(scene->second, &runner, snap2, both_die, &s);
+}
+
 static void first_stops(void *context, uint64_t n)
 {
 	struct first *f = context;
-	struct cast s, runner;
 
 	if (f->changes++ % options->every)
 		return;
 	at.step = n;
-	runner = s = cast_in(copy1, &f->cast);
-	runner.second = twin(copy1, s.second);
-	both_die(&s, 0);
-	count->stores += trace_stores(scene->second, &runner, snap2, both_die, &s);
+	second_begins(&f->cast, false);
+	second_begins(&f->cast, true);
 }
 
 static bool run_pair(void)

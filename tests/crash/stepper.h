@@ -15,8 +15,8 @@
  * are stepped store by store (trace.h), which finds the same states in a twentieth of the time;
  * some by ptrace.
  *
- * A pair has two victims at work on one object: the first is stopped at each change that it makes,
- * the second begins then and is stopped at each of its own, and both are dead at once. The outcome
+ * A pair has two victims at work on one object: the first is stopped, or dead, at each change that
+ * it makes, the second begins then, is stopped at each of its own, and both are dead. The outcome
  * must be one that the two calls have when each of them was made or not, in either order.
  *
  * State before and after is text (view.c), so that a difference can be printed.
