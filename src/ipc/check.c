@@ -106,6 +106,31 @@ void check_lock(struct check *k, uint64_t off, const char *what, uint32_t ix)
 
 /* ---- Ids --------------------------------------------------------------------------------- */
 
+/* Is somebody at the last part of the object's removal, or dead in it? It is counted until then. */
+static bool is_purged_by(const struct check *k, const struct thread_shm *t, enum family family,
+			 uint32_t ix)
+{
+	const struct object_shm *o = region_object(k->base, family, ix);
+
+	return (CLAIM_GEN(load_acquire(&t->claim)) & 1) && t->op == OP_PURGE && /* REG_P1/A */
+	       t->op_family == (uint32_t)family && t->op_ix == ix && o &&
+	       !load_acquire(&o->live); /* ID_P1/A */
+}
+
+static bool is_purged(const struct check *k, enum family family, uint32_t ix)
+{
+	uint32_t groups = region_group_count(k->base);
+
+	for (uint32_t g = 0; g < groups; g++)
+		for (uint32_t n = 0; n < GROUP_THREADS; n++) {
+			const struct thread_shm *t = region_thread(k->base, g * GROUP_SPAN + n);
+
+			if (t && is_purged_by(k, t, family, ix))
+				return true;
+		}
+	return false;
+}
+
 static bool in_chain(struct check *k, enum family family, uint32_t ix)
 {
 	const struct object_shm *o = region_known_object(k->base, family, ix);
@@ -129,16 +154,19 @@ static void check_ids(struct check *k, enum family family)
 		const struct object_shm *o = region_known_object(k->base, family, ix);
 		uint32_t live = load_acquire(&o->live); /* ID_P1/A */
 		bool marked = map[ix / 64] >> ix % 64 & 1;
+		bool purged = marked && !live && is_purged(k, family, ix);
 
-		if (marked != (live != 0))
+		if (marked != (live != 0) && !purged)
 			check_bad(k, "%s index %u: %s, but the bitmap says otherwise",
 				  family_name[family], ix, live ? "in use" : "free");
-		if (!live)
+		if (!live && !purged)
 			continue;
 		live_count++;
 		total += family == FAMILY_SEM   ? sem_total(k->base, ix)
 			 : family == FAMILY_SHM ? shm_total(k->base, ix)
 						: 0;
+		if (purged)
+			continue;
 		if (((live - 1) & (OBJECT_CAPACITY - 1)) != ix)
 			check_bad(k, "%s index %u has id %u", family_name[family], ix, live - 1);
 		if (o->gen == 0 || o->gen > 0xffffff)
@@ -313,7 +341,7 @@ static void check_set_blocks(struct check *k, uint32_t ix)
 {
 	const struct set_shm *set = region_set(k->base, ix);
 
-	if (!set || !load_acquire(&set->object.live)) /* ID_P1/A */
+	if (!set)
 		return;
 	check_name(k, set->words_ref, "sem slot", ix);
 	check_name(k, set->side_ref, "sem slot", ix);
@@ -332,7 +360,7 @@ void check_name(struct check *k, uint32_t ref, const char *what, uint32_t ix)
 {
 	uint64_t off = (uint64_t)ref * REF_UNIT;
 
-	if (!ref)
+	if (!ref || ref == k->counted_ref)
 		return;
 	if (!arena_capacity(k->base, ref) || off < ARENAS_OFF) {
 		check_bad(k, "%s %u names block %#x, which is none", what, ix, ref);
@@ -341,11 +369,20 @@ void check_name(struct check *k, uint32_t ref, const char *what, uint32_t ix)
 	k->named[(off - ARENAS_OFF) / ARENA_BYTES]++;
 }
 
+/* What is being purged is given back by way of one of the thread's names. */
 static void name_thread_blocks(struct check *k, struct thread_shm *t, uint32_t ix, void *context)
 {
+	uint32_t family = t->op_family;
+
 	(void)context;
 	for (int i = 0; i < NAME_COUNT; i++)
 		check_name(k, t->name_ref[i], "thread", ix);
+	if (family >= FAMILY_COUNT || !families[family].blocks ||
+	    !is_purged_by(k, t, (enum family)family, t->op_ix))
+		return;
+	k->counted_ref = t->name_ref[NAME_FLY];
+	families[family].blocks(k, t->op_ix);
+	k->counted_ref = 0;
 }
 
 static void check_blocks(struct check *k)
@@ -397,7 +434,9 @@ int check_region(const unsigned char *base, void (*say)(void *context, const cha
 		check_ids(&k, (enum family)f);
 		for (uint32_t ix = 0; ix < hi && families[f].object; ix++) {
 			families[f].object(&k, ix);
-			if (families[f].blocks)
+			if (families[f].blocks &&
+			    load_acquire(&region_known_object(base, (enum family)f, ix)
+						  ->live)) /* ID_P1/A */
 				families[f].blocks(&k, ix);
 		}
 	}

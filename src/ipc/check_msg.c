@@ -216,7 +216,7 @@ void check_queue_blocks(struct check *k, uint32_t ix)
 	const struct queue_shm *q = region_queue(k->base, ix);
 	uint32_t n = 0, bound = msg_chain_bound(k->base);
 
-	if (!q || !load_acquire(&q->object.live)) /* ID_P1/A */
+	if (!q)
 		return;
 	for (uint32_t ref = q->head_ref;
 	     ref && n++ <= q->count && n <= bound && msg_at(k->base, ref); ref = next_of(k, ref))

@@ -11,6 +11,7 @@ struct check {
 	void *context;
 	int count;
 	uint64_t named[ARENA_COUNT]; /* blocks that were found to have a name */
+	uint32_t counted_ref;        /* one of these, which may be met again; 0: none */
 };
 
 /* Something is inconsistent. */
@@ -27,7 +28,7 @@ typedef void check_thread_visitor(struct check *k, struct thread_shm *t, uint32_
 				  void *context);
 void check_each_thread(struct check *k, check_thread_visitor *f, void *context);
 
-/* msg: one queue, whose slot exists. */
+/* msg: one queue, whose slot exists; the blocks of one that is there, or is being purged. */
 void check_queue(struct check *k, uint32_t ix);
 void check_queue_blocks(struct check *k, uint32_t ix);
 

@@ -206,6 +206,7 @@ static void test_purge_is_finished(void **state)
 		if (step >= 5)
 			set->side_ref = 0;
 		engine_kill(d);
+		EXPECT_INT(engine_check(e), 0); /* it is known what becomes of it */
 		engine_bury(g, d);
 		EXPECT_INT(engine_blocks(e), 0);
 		EXPECT_INT(region_header(e->base)->table[FAMILY_SEM].in_use, 0);
