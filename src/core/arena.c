@@ -114,14 +114,14 @@ struct place {
 
 static bool locate(const unsigned char *base, uint32_t ref, struct place *ret)
 {
-	uint64_t off = (uint64_t)ref * REF_UNIT, inside;
-	uint32_t mark;
+	uint64_t off = (uint64_t)ref * REF_UNIT;
+	uint32_t mark, inside; /* narrow: it is divided */
 
 	if (off < ARENAS_OFF || off >= REGION_BYTES)
 		return false;
 	ret->arena = (enum arena_id)((off - ARENAS_OFF) / ARENA_BYTES);
 	ret->chunk_ix = (uint32_t)((off - ARENAS_OFF) % ARENA_BYTES / CHUNK_BYTES);
-	inside = off % CHUNK_BYTES;
+	inside = (uint32_t)(off % CHUNK_BYTES);
 	ret->chunk = chunk_at(base, ret->arena, ret->chunk_ix);
 	if (!ret->chunk)
 		return false;
@@ -133,7 +133,7 @@ static bool locate(const unsigned char *base, uint32_t ref, struct place *ret)
 	if (mark == 0 || mark > ARENA_CLASSES)
 		return false;
 	ret->class = mark - 1;
-	ret->block = (uint32_t)(inside / class_bytes[ret->class]);
+	ret->block = inside / class_bytes[ret->class];
 	return inside % class_bytes[ret->class] == 0 && ret->block < class_blocks(ret->class);
 }
 

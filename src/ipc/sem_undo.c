@@ -26,9 +26,15 @@
 #include "core/rlock.h"
 #include "ipc/sem_priv.h"
 
+/* For a walk, which may be long: a record but for its entries. */
+static struct undo_shm *head_at(struct caller *c, uint32_t ref)
+{
+	return ref ? region_block(c->base, ref, sizeof(struct undo_shm)) : NULL;
+}
+
 static struct undo_shm *record_at(struct caller *c, uint32_t ref)
 {
-	struct undo_shm *u = ref ? region_block(c->base, ref, sizeof(*u)) : NULL;
+	struct undo_shm *u = head_at(c, ref);
 	uint64_t room = u ? arena_capacity(c->base, ref) : 0;
 
 	if (room < sizeof(*u) || u->capacity > (room - sizeof(*u)) / sizeof(u->adj[0]))
@@ -68,7 +74,7 @@ static uint32_t search_list(struct caller *c, const struct proc_shm *proc, const
 
 	*ret_reusable = 0;
 	for (uint32_t n = 0; ref && n < OBJECT_CAPACITY * 2; n++) {
-		struct undo_shm *u = record_at(c, ref);
+		struct undo_shm *u = head_at(c, ref);
 		uint32_t gen;
 
 		if (!u)
@@ -344,24 +350,37 @@ int32_t sem_dead_holder(struct caller *c, int32_t id)
 
 /* ---- Exit -------------------------------------------------------------------------------- */
 
-/* The record of the process that was used last; 0 when none is in use. */
-static uint32_t most_recent(struct caller *c, const struct proc_shm *proc)
+#define RECENT_COUNT 64
+
+/* The records in use that the process used last, the latest first. A walk over all for each one of
+ * thousands would take longer than anybody waits. */
+static uint32_t most_recent(struct caller *c, const struct proc_shm *proc,
+			    uint32_t ret[RECENT_COUNT])
 {
-	uint32_t ref = proc->undo_ref, best = 0;
-	uint64_t stamp = 0;
+	uint64_t stamp[RECENT_COUNT];
+	uint32_t ref = proc->undo_ref, count = 0;
 
 	for (uint32_t n = 0; ref && n < OBJECT_CAPACITY * 2; n++) {
-		struct undo_shm *u = record_at(c, ref);
+		struct undo_shm *u = head_at(c, ref);
+		uint32_t at;
 
 		if (!u)
 			break;
-		if (load_acquire(&u->gen) && (!best || u->stamp > stamp)) { /* UNDO_P1/A */
-			best = ref;
-			stamp = u->stamp;
+		if (load_acquire(&u->gen) && /* UNDO_P1/A */
+		    (count < RECENT_COUNT || u->stamp > stamp[RECENT_COUNT - 1])) {
+			if (!record_at(c, ref))
+				break; /* damaged: what is behind it is lost */
+			count += count < RECENT_COUNT;
+			for (at = count - 1; at > 0 && stamp[at - 1] < u->stamp; at--) {
+				stamp[at] = stamp[at - 1];
+				ret[at] = ret[at - 1];
+			}
+			stamp[at] = u->stamp;
+			ret[at] = ref;
 		}
 		ref = u->next_in_proc_ref;
 	}
-	return best;
+	return count;
 }
 
 /* Applies one record: clamped, without waiting, waking whom it should. */
@@ -421,14 +440,15 @@ int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_rec
 {
 	struct proc_shm *proc = region_known_proc(c->base, proc_ix);
 	struct thread_shm *self = region_self(c);
-	uint32_t ref;
+	uint32_t recent[RECENT_COUNT], count;
 	int rc;
 
-	while ((ref = most_recent(c, proc)) != 0) {
-		rc = apply_record(c, ref, proc->pid, now);
-		if (rc != OUTCOME_DONE)
-			return rc;
-	}
+	while ((count = most_recent(c, proc, recent)) != 0)
+		for (uint32_t k = 0; k < count; k++) {
+			rc = apply_record(c, recent[k], proc->pid, now);
+			if (rc != OUTCOME_DONE)
+				return rc;
+		}
 	for (uint32_t n = 0; free_records && proc->undo_ref; n++) {
 		struct undo_shm *u = record_at(c, proc->undo_ref);
 
