@@ -18,7 +18,20 @@
 
 #define ROOM_TRIES 10
 
-/* Free bytes of the file system, UINT64_MAX: unknown. */
+/* Of a file system no segment gets all: the region, too, grows with processes, sets and queues, and
+ * calls on what is there must not fail for a segment that has been granted. */
+#define REGION_MAX_BYTES (4ull << 20)
+#define REGION_SHARE     16 /* of a small one */
+
+static uint64_t less_region(uint64_t room, uint64_t whole)
+{
+	uint64_t share = whole / REGION_SHARE;
+
+	share = share < REGION_MAX_BYTES ? share : REGION_MAX_BYTES;
+	return room > share ? room - share : 0;
+}
+
+/* Bytes of the file system that segments may take, UINT64_MAX: unknown. */
 static uint64_t free_bytes(void)
 {
 	const char *directory = attach_dir_path();
@@ -38,7 +51,8 @@ static uint64_t free_bytes(void)
 	r = door >= 0 ? sys_call(SYS_fstatfs, door, (long)&fs, 0, 0, 0, 0)
 		      : sys_call(SYS_statfs, (long)path, (long)&fs, 0, 0, 0, 0);
 	if (r == 0 && fs.f_blocks != 0)
-		bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+		bytes = less_region((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize,
+				    (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize);
 	else if (r == 0 &&
 		 sysinfo(&memory) == 0) /* without a limit: as the kernel's own segments */
 		bytes = ((uint64_t)memory.totalram + memory.totalswap) * memory.mem_unit;

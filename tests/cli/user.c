@@ -186,6 +186,62 @@ static int room(size_t bytes)
 	return worst;
 }
 
+/* One that did not use the objects before. */
+static int newcomer(int set, int queue)
+{
+	struct {
+		long type;
+		char text[8];
+	} m = {1, "text"};
+	struct sembuf up = {0, 1, 0}, down = {0, -1, SEM_UNDO};
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (semop(set, &up, 1) < 0 || semop(set, &down, 1) < 0 ||
+	    msgsnd(queue, &m, sizeof(m.text), 0) < 0 ||
+	    msgrcv(queue, &m, sizeof(m.text), 0, 0) < 0) {
+		perror("newcomer");
+		return 1;
+	}
+	return 0;
+}
+
+/* The largest segment that is granted is written; then others make calls, all there at once. */
+static int fill(int count)
+{
+	int set = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600), id = -1;
+	size_t bytes = (size_t)64 << 20;
+	int worst = 0, hold[2];
+	char *p;
+
+	while (bytes > 4096 && (id = shmget(IPC_PRIVATE, bytes, 0600)) < 0)
+		bytes -= 4096;
+	p = shmat(id, NULL, 0);
+	if (set < 0 || queue < 0 || p == (char *)-1 || pipe(hold) < 0)
+		return 2;
+	memset(p, 1, bytes);
+	for (int k = 0; k < count; k++) {
+		pid_t kid = fork();
+
+		if (kid == 0) {
+			int status = newcomer(set, queue);
+
+			close(hold[1]);
+			if (status == 0)
+				(void)!read(hold[0], p, 1); /* until all have been there */
+			_exit(status);
+		}
+		worst = kid < 0 ? 2 : worst;
+	}
+	close(hold[1]);
+	for (int k = 0; k < count; k++) {
+		int status = 0;
+
+		if (wait(&status) < 0 || status != 0)
+			worst = 1;
+	}
+	return worst;
+}
+
 static void say(const char *call, long result)
 {
 	printf("%s %s\n", call, name_of(result == -1 ? errno : 0));
@@ -272,13 +328,16 @@ int main(int argc, char **argv)
 		return get(argv[2]);
 	if (strcmp(what, "room") == 0 && argc > 2)
 		return room(strtoul(argv[2], NULL, 0));
+	if (strcmp(what, "fill") == 0 && argc > 2)
+		return fill(atoi(argv[2]));
 	if (strcmp(what, "segment") == 0)
 		return segment();
 	if (strcmp(what, "removed") == 0)
 		return removed();
 	if (strcmp(what, "limits") == 0)
 		return limits();
-	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | removed | "
+	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | fill COUNT "
+			"| removed | "
 			"limits\n");
 	return 2;
 }
