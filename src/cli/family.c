@@ -4,10 +4,14 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <sys/ipc.h>
 
 #include "client/calls.h"
+#include "client/office.h"
+#include "core/procs.h"
 #include "core/region.h"
+#include "ipc/sem.h"
 #include "ipc/shm.h"
 
 /* clang-format off */
@@ -87,14 +91,67 @@ const struct object_shm *family_object(const unsigned char *base, enum family fa
 	return o && load_acquire(&o->live) ? o : NULL;
 }
 
+/* ---- Who ----------------------------------------------------------------------------------- */
+
+/* A list of processes, as text; without those that are dead and not yet buried. */
+struct pids {
+	FILE *out;
+	char *text;
+	size_t bytes;
+};
+
+static void pids_add(struct pids *l, const struct proc_shm *p)
+{
+	enum ident_state state;
+
+	if (!l->out)
+		l->out = open_memstream(&l->text, &l->bytes);
+	if (!l->out || !p || PROC_STATE(load_acquire(&p->state)) != PROC_LIVE)
+		return;
+	state = office_state_of(p);
+	if (state != IDENT_GONE && state != IDENT_EXITING)
+		fprintf(l->out, "%s%u", ftell(l->out) > 0 ? "," : "", p->pid);
+}
+
+static void pids_show(struct pids *l, struct table *t, unsigned column)
+{
+	if (l->out && fclose(l->out) == 0)
+		table_text(t, column, l->text);
+	free(l->text);
+}
+
+static uint32_t index_of(const struct object_shm *o)
+{
+	return (load_acquire(&o->live) - 1) & (OBJECT_CAPACITY - 1);
+}
+
+static void sleepers(struct table *t, unsigned column, const unsigned char *base,
+		     enum family family, const struct object_shm *o)
+{
+	uint32_t groups = region_group_count(base), ix = index_of(o);
+	struct pids l = {0};
+
+	for (uint32_t g = 0; g < groups; g++)
+		for (uint32_t k = 0; k < GROUP_THREADS; k++) {
+			const struct thread_shm *s = region_thread(base, g * GROUP_SPAN + k);
+
+			if (s &&
+			    wait_is_of(s, WAIT_REQUEST(load_acquire(&s->st)), family, ix, o->gen))
+				pids_add(&l, region_proc(base, s->proc_ix));
+		}
+	pids_show(&l, t, column);
+}
+
 /* ---- Semaphore sets ------------------------------------------------------------------------ */
 
-enum { SEM_NSEMS = OBJECT_COLUMNS, SEM_OTIME };
+enum { SEM_NSEMS = OBJECT_COLUMNS, SEM_OTIME, SEM_SLEEPERS, SEM_OWERS };
 
 static const struct column sem_columns[] = {
 	COMMON_COLUMNS,
 	[SEM_NSEMS] = {"NSEMS", "number of semaphores", COLUMN_NUMBER, true},
 	[SEM_OTIME] = {"OTIME", "time of the last operation", COLUMN_TIME, true},
+	[SEM_SLEEPERS] = {"SLEEPERS", "processes that sleep on it", COLUMN_TEXT, true},
+	[SEM_OWERS] = {"UNDO", "processes whose end changes it (SEM_UNDO)", COLUMN_TEXT, true},
 };
 
 /* Each semaphore has the time of its own last operation; the set's is the latest. */
@@ -120,12 +177,19 @@ static int64_t sem_otime(const unsigned char *base, const struct set_shm *set)
 static void sem_fill(struct table *t, const unsigned char *base, const struct object_shm *o)
 {
 	const struct set_shm *set = (const void *)o;
+	uint32_t procs = region_proc_count(base), ix = index_of(o);
+	struct pids owers = {0};
 
 	table_number(t, SEM_NSEMS, set->nsems);
 	table_time(t, SEM_OTIME, sem_otime(base, set));
+	sleepers(t, SEM_SLEEPERS, base, FAMILY_SEM, o);
+	for (uint32_t p = 0; p < procs; p++)
+		if (sem_undo_owes(base, p, ix, o->gen, set->nsems))
+			pids_add(&owers, region_proc(base, p));
+	pids_show(&owers, t, SEM_OWERS);
 }
 
-static int sem_remove(int32_t id)
+static int remove_set(int32_t id)
 {
 	long r = call_semctl(id, 0, IPC_RMID, 0);
 
@@ -141,7 +205,8 @@ enum {
 	MSG_LSPID,
 	MSG_LRPID,
 	MSG_STIME,
-	MSG_RTIME
+	MSG_RTIME,
+	MSG_SLEEPERS
 };
 
 static const struct column msg_columns[] = {
@@ -153,13 +218,13 @@ static const struct column msg_columns[] = {
 	[MSG_LRPID] = {"LRPID", "process that received last", COLUMN_NUMBER, false},
 	[MSG_STIME] = {"SEND", "time of the last message sent", COLUMN_TIME, true},
 	[MSG_RTIME] = {"RECV", "time of the last message received", COLUMN_TIME, true},
+	[MSG_SLEEPERS] = {"SLEEPERS", "processes that sleep on it", COLUMN_TEXT, true},
 };
 
 static void msg_fill(struct table *t, const unsigned char *base, const struct object_shm *o)
 {
 	const struct queue_shm *q = (const void *)o;
 
-	(void)base;
 	table_number(t, MSG_BYTES, (int64_t)q->bytes);
 	table_number(t, MSG_MESSAGES, q->count);
 	table_number(t, MSG_QBYTES, (int64_t)q->qbytes);
@@ -167,9 +232,10 @@ static void msg_fill(struct table *t, const unsigned char *base, const struct ob
 	table_number(t, MSG_LRPID, q->lrpid);
 	table_time(t, MSG_STIME, q->stime);
 	table_time(t, MSG_RTIME, q->rtime);
+	sleepers(t, MSG_SLEEPERS, base, FAMILY_MSG, o);
 }
 
-static int msg_remove(int32_t id)
+static int remove_queue(int32_t id)
 {
 	long r = call_msgctl(id, IPC_RMID, NULL);
 
@@ -185,7 +251,8 @@ enum {
 	SHM_CPID,
 	SHM_LPID,
 	SHM_ATIME,
-	SHM_DTIME
+	SHM_DTIME,
+	SHM_ATTACHED
 };
 
 static const struct column shm_columns[] = {
@@ -198,26 +265,33 @@ static const struct column shm_columns[] = {
 	[SHM_LPID] = {"LPID", "process of the last attach or detach", COLUMN_NUMBER, false},
 	[SHM_ATIME] = {"ATIME", "time of the last attach", COLUMN_TIME, false},
 	[SHM_DTIME] = {"DTIME", "time of the last detach", COLUMN_TIME, false},
+	[SHM_ATTACHED] = {"ATTACHED", "processes that have it attached", COLUMN_TEXT, true},
 };
 
 /* By the records alone: looking into the processes is for shmctl(2). */
-static uint64_t shm_attached(const unsigned char *base, const struct object_shm *o, uint32_t ix)
+static void shm_attached(struct table *t, const unsigned char *base, const struct object_shm *o)
 {
-	uint32_t procs = region_proc_count(base);
-	uint64_t n = 0;
+	uint32_t procs = region_proc_count(base), ix = index_of(o);
+	struct pids l = {0};
+	uint64_t all = 0;
 
-	for (uint32_t p = 0; p < procs; p++)
-		n += shm_count_records(base, p, ix, o->gen);
-	return n;
+	for (uint32_t p = 0; p < procs; p++) {
+		uint32_t n = shm_count_records(base, p, ix, o->gen);
+
+		all += n;
+		if (n)
+			pids_add(&l, region_proc(base, p));
+	}
+	table_number(t, SHM_NATTCH, (int64_t)all);
+	pids_show(&l, t, SHM_ATTACHED);
 }
 
 static void shm_fill(struct table *t, const unsigned char *base, const struct object_shm *o)
 {
 	const struct segment_shm *s = (const void *)o;
-	uint32_t ix = (load_acquire(&o->live) - 1) & (OBJECT_CAPACITY - 1);
 
 	table_number(t, SHM_BYTES, (int64_t)s->bytes);
-	table_number(t, SHM_NATTCH, (int64_t)shm_attached(base, o, ix));
+	shm_attached(t, base, o);
 	if (o->mode & (SEGMENT_DEST | SEGMENT_LOCKED))
 		table_text(t, SHM_STATUS,
 			   !(o->mode & SEGMENT_LOCKED) ? "dest"
@@ -229,7 +303,7 @@ static void shm_fill(struct table *t, const unsigned char *base, const struct ob
 	table_time(t, SHM_DTIME, s->dtime);
 }
 
-static int shm_remove(int32_t id)
+static int remove_segment(int32_t id)
 {
 	long r = call_shmctl(id, IPC_RMID, NULL);
 
@@ -238,10 +312,10 @@ static int shm_remove(int32_t id)
 
 const struct family_view family_views[] = {
 	{FAMILY_MSG, "msg", "queues", msg_columns, sizeof(msg_columns) / sizeof(msg_columns[0]),
-	 msg_fill, msg_remove},
+	 msg_fill, remove_queue},
 	{FAMILY_SEM, "sem", "semaphores", sem_columns, sizeof(sem_columns) / sizeof(sem_columns[0]),
-	 sem_fill, sem_remove},
+	 sem_fill, remove_set},
 	{FAMILY_SHM, "shm", "segments", shm_columns, sizeof(shm_columns) / sizeof(shm_columns[0]),
-	 shm_fill, shm_remove},
+	 shm_fill, remove_segment},
 };
 const unsigned family_view_count = sizeof(family_views) / sizeof(family_views[0]);

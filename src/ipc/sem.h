@@ -85,6 +85,10 @@ int sem_purge(struct caller *c, uint32_t thread_ix);
 void sem_created(struct caller *c, uint32_t thread_ix);
 uint64_t sem_total(const unsigned char *base, uint32_t ix);
 
+/* For who only looks, without a lock: does the process owe anything of this set of so many
+ * semaphores? */
+bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
+		   uint32_t nsems);
 /* Applies all undo records of a process that has ended (or is the caller's own, exiting) and, with
  * free_records, gives them back. Most recently used set first. */
 int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_records);

@@ -52,6 +52,29 @@ struct undo_shm *sem_undo_at(struct caller *c, uint32_t ref, const struct sem_vi
 	return u;
 }
 
+bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
+		   uint32_t nsems)
+{
+	struct caller c = {.base = (unsigned char *)(uintptr_t)base};
+	const struct proc_shm *proc = region_proc(base, proc_ix);
+	uint32_t ref = proc ? proc->undo_ref : 0;
+
+	for (uint32_t n = 0; ref && n < OBJECT_CAPACITY * 2; n++) {
+		const struct undo_shm *u = record_at(&c, ref);
+
+		if (!u)
+			return false;
+		if (load_acquire(&u->gen) == gen && u->set_ix == ix) { /* UNDO_P1/A */
+			for (uint32_t num = 0; num < nsems && num < u->capacity; num++)
+				if (u->adj[num])
+					return true;
+			return false;
+		}
+		ref = u->next_in_proc_ref;
+	}
+	return false;
+}
+
 static uint64_t undo_lock_off(uint32_t proc_ix)
 {
 	return PROCS_OFF + (uint64_t)proc_ix * sizeof(struct proc_shm) +

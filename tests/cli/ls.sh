@@ -69,6 +69,46 @@ for options in --json '--json --bytes' '-J -o ID,CTIME' '-J --noheadings'; do
 	json 'sorted(d["namespaces"][0]) == ["name", "state", "users"]'
 done
 
+# Who sleeps on it, owes it something, has it attached; not who was killed.
+mkfifo "$work/go"
+# shellcheck disable=SC2016 # for the inner shell
+tell='echo $$ >"$1"; shift; exec "$@"'
+"$usysv" run -n third -- sh -c "$tell" sh "$work/owner" "$user" removed <"$work/go" >"$work/ready" &
+started $!
+exec 8>"$work/go"
+until_true 10 one_line "$work/ready"
+for k in 1 2; do
+	"$usysv" run -n third -- sh -c "$tell" sh "$work/receiver$k" "$user" receive 0 >/dev/null &
+	started $!
+done
+"$usysv" run -n third -- sh -c "$tell" sh "$work/taker" "$user" sleep 0 >/dev/null & # it need not
+started $!
+for name in receiver1 receiver2 taker; do
+	until_true 10 one_line "$work/$name"
+done
+who() { # TABLE COLUMN PID...: these and no others, in any order
+	"$usysv" ls third --json -o ID,SLEEPERS,UNDO,ATTACHED | python3 -c 'import json, sys
+table, column, *pids = sys.argv[1:]
+shown = json.load(sys.stdin)[table][0][column]
+sys.exit(sorted((shown or "").split(",")) != sorted(pids or [""]))' "$@"
+}
+until_true 10 who queues sleepers "$(cat "$work/receiver1")" "$(cat "$work/receiver2")"
+until_true 10 who semaphores sleepers
+who semaphores undo "$(cat "$work/owner")" || fail "undo: $("$usysv" ls third)"
+who segments attached "$(cat "$work/owner")" || fail "attached: $("$usysv" ls third)"
+"$usysv" run -n third -- sh -c "$tell" sh "$work/sleeper" "$user" sleep 0 >/dev/null &
+started $!
+until_true 10 one_line "$work/sleeper"
+until_true 10 who semaphores sleepers "$(cat "$work/sleeper")"
+kill -KILL "$(cat "$work/sleeper")" "$(cat "$work/receiver1")"
+until_true 10 who semaphores sleepers
+until_true 10 who queues sleepers "$(cat "$work/receiver2")"
+kill -KILL "$(cat "$work/owner")"
+until_true 10 who semaphores undo
+until_true 10 who segments attached
+exec 8>&-
+status 0 "$usysv" rm --force third
+
 # A namespace is an argument, or -n.
 status 0 "$usysv" ls first
 grep -q "^0x00001234 *$id rw------- " "$work/out" || fail "ls first: $(cat "$work/out")"

@@ -6,13 +6,15 @@
  *   user hold [KEY]  makes a set (or opens that of the key), says its id, waits for the end of its
  *                    standard input
  *   user sleep ID    says "asleep", takes what is not there, says how that ended
+ *   user receive ID  says "asleep", receives a message, says how that ended
  *   user get KEY     says the id of an existing set, or the error
  *   user segment     makes a segment, which must be empty, writes into it, says its id and leaves
  *                    it
  *   user room BYTES  two processes make segments of that size at the same moments, again and
  *                    again: there is room for one of them, which is then used
- *   user removed     makes one object of each kind, says "ready" and waits for a line; then says
- *                    what each call gets, and what it gets in a child
+ *   user removed     makes one object of each kind, has the segment attached and owes the set
+ *                    something, says "ready" and waits for a line; then says what each call gets,
+ *                    and what it gets in a child
  *   user limits      says semmsl, semmns, semopm and semmni
  */
 #include <errno.h>
@@ -86,6 +88,21 @@ static int sleep_on(const char *id)
 	puts("asleep");
 	fflush(stdout);
 	r = semop(atoi(id), &op, 1);
+	puts(name_of(r < 0 ? errno : 0));
+	return 0;
+}
+
+static int receive(const char *id)
+{
+	struct {
+		long type;
+		char text[8];
+	} m;
+	ssize_t r;
+
+	puts("asleep");
+	fflush(stdout);
+	r = msgrcv(atoi(id), &m, sizeof(m.text), 0, 0);
 	puts(name_of(r < 0 ? errno : 0));
 	return 0;
 }
@@ -285,9 +302,10 @@ static int removed(void)
 	int queue = msgget(0x70, IPC_CREAT | 0600), set = semget(0x70, 1, IPC_CREAT | 0600);
 	int id = shmget(0x70, SEGMENT_BYTES, IPC_CREAT | 0600);
 	char *segment = id < 0 ? (char *)-1 : shmat(id, NULL, 0), line[8];
+	struct sembuf op = {0, 1, SEM_UNDO};
 	pid_t pid;
 
-	if (queue < 0 || set < 0 || segment == (char *)-1)
+	if (queue < 0 || set < 0 || segment == (char *)-1 || semop(set, &op, 1) < 0)
 		return say_error();
 	strcpy(segment, "text");
 	puts("ready");
@@ -324,6 +342,8 @@ int main(int argc, char **argv)
 		return hold(argc > 2 ? argv[2] : NULL);
 	if (strcmp(what, "sleep") == 0 && argc > 2)
 		return sleep_on(argv[2]);
+	if (strcmp(what, "receive") == 0 && argc > 2)
+		return receive(argv[2]);
 	if (strcmp(what, "get") == 0 && argc > 2)
 		return get(argv[2]);
 	if (strcmp(what, "room") == 0 && argc > 2)
@@ -336,8 +356,7 @@ int main(int argc, char **argv)
 		return removed();
 	if (strcmp(what, "limits") == 0)
 		return limits();
-	fprintf(stderr, "user: hold [KEY] | sleep ID | get KEY | segment | room BYTES | fill COUNT "
-			"| removed | "
-			"limits\n");
+	fprintf(stderr, "user: hold [KEY] | sleep ID | receive ID | get KEY | segment | room BYTES "
+			"| fill COUNT | removed | limits\n");
 	return 2;
 }
