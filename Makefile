@@ -31,8 +31,15 @@ check:
 quick: all
 	scripts/check.sh --quick $(BUILD)
 
-install: all
+# A prefix that is given here counts also if the build folder was made for another; ldconfig, for
+# LD_PRELOAD to find the library by its name.
+install: $(BUILD)/build.ninja
+ifneq ($(origin PREFIX),file)
+	meson configure $(BUILD) -Dprefix=$(PREFIX)
+endif
+	$(MAKE) all
 	meson install -C $(BUILD) --no-rebuild
+	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
 
 clean:
 	rm -rf build build-*
