@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "base/sys.h"
-#include "client/lost.h"
 #include "client/calls.h"
+#include "client/lost.h"
+#include "client/reaper_start.h"
 #include "client/session.h"
 #include "client/thread.h"
 #include "client/usercopy.h"
@@ -129,6 +130,11 @@ bool session_has_attaches(void)
 /* Its region is never lost. */
 
 uint32_t lost_word;
+
+void reaper_start_beside(const char *file)
+{
+	(void)file; /* nobody is started */
+}
 
 bool lost_mend(uintptr_t address)
 {
