@@ -476,7 +476,6 @@ void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
 
 /* Between fork's two sides, where the child has no slot yet. With both locks held. */
 static struct {
-	const unsigned char *base; /* the region that the records are of */
 	struct attach_shm *record;
 	uint32_t count;
 	size_t bytes;
@@ -494,7 +493,6 @@ void attach_fork_copy(struct thread_block *tb)
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory < 0 && memory > -4096)
 		return; /* the child is not counted, but seen all the same */
-	heritage.base = tb->caller.base;
 	heritage.record = (struct attach_shm *)memory;
 	heritage.count = shm_fork_copy(&tb->caller, heritage.record, most, time(NULL));
 }
@@ -514,10 +512,7 @@ bool attach_fork_is_heir(void)
 void attach_fork_take(struct thread_block *tb)
 {
 	section_enter(tb);
-	/* Of a region that has been removed nothing is true of the one in its place. The old one
-	 * stays mapped, so their addresses differ. */
-	while (tb->caller.base == heritage.base &&
-	       shm_inherit(&tb->caller, heritage.record, heritage.count) == OUTCOME_BUSY)
+	while (shm_inherit(&tb->caller, heritage.record, heritage.count) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
 	if (tb->caller.owed)
 		rlock_settle(&tb->caller);
