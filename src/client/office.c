@@ -6,6 +6,7 @@
 
 #include "base/atomic.h"
 #include "base/ident.h"
+#include "client/session_priv.h"
 #include "core/region.h"
 
 /* The process slot of the reaper that the link names; null: it names none. */
@@ -26,9 +27,9 @@ static const struct proc_shm *reaper_of(const unsigned char *base, uint32_t link
 
 enum ident_state office_state_of(const struct proc_shm *p)
 {
-	uint32_t view;
+	uint32_t view = session_registered() ? session_pidns() : 0; /* asking takes system calls */
 
-	if (p->pidns == 0 || ident_view(&view) < 0 || view != p->pidns)
+	if (p->pidns == 0 || (!view && ident_view(&view) < 0) || view != p->pidns)
 		return IDENT_UNKNOWN;
 	return ident_process((pid_t)p->pid, p->start);
 }
