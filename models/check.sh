@@ -54,7 +54,7 @@ yes,0)
 	exit 1
 	;;
 no,*)
-	spin -t -p -g "$@" "$here/$model.pml" 2>/dev/null | tail -n 60
+	spin -k "$model.pml.trail" -p -g "$@" "$here/$model.pml" 2>/dev/null | tail -n 60
 	echo "$model $*: wrong"
 	exit 1
 	;;

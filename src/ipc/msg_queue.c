@@ -48,7 +48,7 @@
  *              leaves at burial, before its names are given back. Waiter granted: its message goes
  *              with it; what it sent stays
  *    progress  waker bounded, waiter blocks
- *    tests     conform/msg-sleep, unit/msg-queue, stress/msg-kill
+ *    tests     conform/msg-sleep, unit/msg-queue, stress/msg-kill, models/msg.pml
  */
 #include <errno.h>
 #include <limits.h>
@@ -548,8 +548,9 @@ int msg_bury_thread(struct caller *c, uint32_t dead_ix)
 	bool left;
 	int rc;
 
-	/* Both in msg_pocket_fly(). Given back by one of them it could be another's at once. */
-	if (t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])
+	/* Both in msg_pocket_fly(). Given back by one of them it could be another's at once. A name
+	 * that is 0 is left alone: of one who waits it may be written in this moment. */
+	if (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])
 		store_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */
 	if (t->family == FAMILY_MSG) {
 		rc = leave(c, dead_ix, &left);

@@ -128,7 +128,7 @@ MUTANTS = [
      [('\tdrop_void_name(q, t);\n', '\t(void)drop_void_name;\n')],
      'step', ['-1', '-d', '0', 'msg/IPC_RMID/large']),
     ('pocket-and-fly-both-given', 'ipc/msg_queue.c',
-     [('\tif (t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])\n'
+     [('\tif (t->name_ref[NAME_FLY] && t->name_ref[NAME_FLY] == t->name_ref[NAME_POCKET])\n'
        '\t\tstore_crash(&t->name_ref[NAME_FLY], 0); /* MSG_B1 */\n', '')],
      'step', ['-1', '-t', '0', 'msg/msgrcv/the']),
     ('message-linked-before-the-intent', 'ipc/msg_queue.c',

@@ -83,6 +83,9 @@ static const struct kind {
 	{"clone3", SYS_clone3, EAGAIN, 0},
 	{"memfd_create", SYS_memfd_create, EMFILE, 0},
 	{"unlinkat", SYS_unlinkat, EPERM, 0},
+	{"readlinkat", SYS_readlinkat, ENOMEM, 0},
+	{"faccessat", SYS_faccessat, ENOMEM, 0},
+	{"close_range", SYS_close_range, ENOSYS, 0},
 };
 
 static const char *usysv, *preload, *program;
