@@ -4,8 +4,8 @@
  * believed while that thread says in its own slot that it claims; it says so before the claim is
  * made and until it has given the claim up and counted that. Two threads claim one dead slot again
  * and again, by either of the words in which it can be said; whoever finds the other's claim there
- * doubts it. K of them die anywhere and are buried, which takes away what they said, and their slot
- * is used again.
+ * doubts it: TIMES times the first of them, OTHER times the second. K of them die anywhere and are
+ * buried, which takes away what they said, and their slot is used again.
  *
  * Right: a claim that was made is never taken for a damaged one, so that one at a time acts; a claim
  * that nobody made (DAMAGE) keeps nobody out.
@@ -24,9 +24,13 @@
 #ifndef TIMES
 #define TIMES 2
 #endif
+#ifndef OTHER
+#define OTHER TIMES
+#endif
 #ifndef K
 #define K 1
 #endif
+#define TURNS (i -> OTHER : TIMES)
 byte clm, clmgen, slot;           /* one word: 0, or the claimer + 1; the generation of the
 				   * claimer's slot; that of the claimed one */
 bit is_free;
@@ -54,7 +58,7 @@ proctype Claimer(byte i) {
 again:
 	{
 		do
-		:: n < TIMES ->
+		:: n < TURNS ->
 			if :: k = 0 :: k = 1 fi;
 look:			skip;
 			d_step { seen = clm; cg = clmgen; sg = slot };
@@ -135,7 +139,7 @@ look:			skip;
 				n++
 			:: else -> finish()
 			fi
-		:: n == TIMES -> break
+		:: n == TURNS -> break
 		od;
 		ended++;
 		goto fin
