@@ -138,16 +138,18 @@ static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32
 	struct proc_shm *p = region_known_proc(session.base, ix);
 	uint32_t mine = PROC_WORD(PROC_RESERVED, tb->caller.pid);
 	uint64_t signals;
+	int rc;
 
 	if (!session_lock(&signals))
 		return;
 	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
 		section_enter(tb);
-		while (repair_bury_reserved(&tb->caller, ix) == OUTCOME_BUSY)
+		while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY)
 			wait_busy_in_section(tb);
 		rlock_settle(&tb->caller);
 		section_leave(tb);
-		procs_unreserve(session.base, ix, mine);
+		if (rc != OUTCOME_RETRY)
+			procs_unreserve(session.base, ix, mine);
 	}
 	session_unlock(&signals);
 }

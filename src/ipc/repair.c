@@ -322,11 +322,36 @@ static bool may_still_attach(struct caller *c, uint32_t proc_ix)
 	       !c->ops->is_image_gone(c, proc_ix);
 }
 
+/*
+ * Who is at a slot's lists says so. The dead among them are buried first: their burial alone knows
+ * whose a block is that they have in hand, as long as the lists are as they were.
+ */
+static int bury_who_is_at(struct caller *c, uint32_t proc_ix)
+{
+	uint32_t groups = region_group_count(c->base);
+
+	for (uint32_t ix = 0; ix < groups * GROUP_SPAN; ix++) {
+		const struct thread_shm *t = region_thread(c->base, ix);
+		int rc;
+
+		if (!t || ix == c->thread_ix ||
+		    !(CLAIM_GEN(load_acquire(&t->claim)) & 1) ||       /* REG_P1/A */
+		    load_acquire(&t->victim_proc_link) != proc_ix + 1) /* REG_P1/A */
+			continue;
+		rc = bury_thread(c, ix, false, 0);
+		if (rc != BURIAL_DONE)
+			return rc == BURIAL_BUSY ? OUTCOME_BUSY : OUTCOME_RETRY;
+	}
+	return OUTCOME_DONE;
+}
+
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix)
 {
 	struct thread_shm *self = region_self(c);
-	int rc;
+	int rc = bury_who_is_at(c, proc_ix);
 
+	if (rc != OUTCOME_DONE)
+		return rc;
 	store_crash(&self->victim_proc_link, proc_ix + 1);
 	rc = shm_exit_process(c, proc_ix, 0, 0);
 	store_crash(&self->victim_proc_link, 0);

@@ -32,8 +32,8 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
  */
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
 
-/* Empties a slot that was reserved for a child that has not come to be: its attach records go. The
- * caller has taken the slot over. OUTCOME_DONE or _BUSY. */
+/* Empties a slot that was reserved for a child that has not come to be: its records go. The
+ * caller has taken the slot over. OUTCOME_DONE, _BUSY, or _RETRY: later, somebody is at it. */
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix);
 
 /*

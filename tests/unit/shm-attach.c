@@ -237,6 +237,38 @@ static void test_fork(void **state)
 	remove_segments(a);
 }
 
+/* Its slot is emptied before anybody has buried the parent, and what was the slot's is somebody
+ * else's by then. */
+static void test_parent_dead_with_the_records_in_hand(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state), *b;
+	struct engine *e = *state;
+	int32_t id = new_segment(g, 0, 1);
+	uint32_t child, ref, own;
+
+	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
+	child = fork_records(a);
+	ref = region_proc(e->base, child)->attach_ref;
+	actor_slot(a)->victim_proc_link = child + 1; /* linked, its name not dropped yet */
+	actor_slot(a)->name_ref[NAME_FLY] = ref;
+	EXPECT_INT(repair_bury_reserved(&g->c, child), OUTCOME_RETRY); /* its parent lives */
+	EXPECT_INT(region_proc(e->base, child)->attach_ref, ref);
+	engine_kill(a);
+	free_reserved(g);
+	EXPECT_INT(region_proc(e->base, child)->state, PROC_FREE);
+	b = engine_join(e);
+	own = b->c.proc_ix;
+	b->c.proc_ix = a->c.proc_ix; /* of the same pool */
+	EXPECT_INT(arena_take(&b->c, ARENA_GENERAL, NAME_SIDE, arena_capacity(e->base, ref)),
+		   OUTCOME_DONE);
+	EXPECT_INT(actor_slot(b)->name_ref[NAME_SIDE], ref);
+	engine_sweep(g);
+	EXPECT_INT(engine_check(e), 0);
+	EXPECT_INT(arena_give(&b->c, NAME_SIDE), OUTCOME_DONE);
+	b->c.proc_ix = own;
+	remove_segments(g);
+}
+
 static void test_destruction_waits_for_who_attaches(void **state)
 {
 	struct actor *a = engine_join(*state), *b = engine_join(*state);
@@ -360,6 +392,7 @@ int main(void)
 		TEST(test_a_mapping_in_the_place_of_another),
 		TEST(test_times_and_pids),
 		TEST(test_fork),
+		TEST(test_parent_dead_with_the_records_in_hand),
 		TEST(test_destruction_waits_for_who_attaches),
 		TEST(test_dead_attacher),
 		TEST(test_dead_attacher_whose_memory_is_left),
