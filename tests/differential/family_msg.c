@@ -3,10 +3,12 @@
  * Message queues: the calls, and everything that can be seen of the queues, with a look at each
  * message by MSG_COPY.
  *
- * Two things Linux itself leaves to the scheduler, and they are kept out here, where every
+ * Three things Linux itself leaves to the scheduler, and they are kept out here, where every
  * script passes: which of several sleeping senders gets in first (all that fit are woken, and
- * race), and in which order several sleeping receivers stand again after IPC_SET made them look
- * anew. So a second sender does not sleep, and IPC_SET is not called with two receivers asleep.
+ * race); and after IPC_SET, which makes all sleepers look anew, in which order several receivers
+ * stand again, and whether a sender that fits now finds a receiver that may read no longer still
+ * there. So a second sender does not sleep, and IPC_SET is not called with two receivers asleep, or
+ * with one and a sender.
  */
 #include <errno.h>
 #include <string.h>
@@ -167,12 +169,14 @@ static void call_msgctl(struct hands *hands, const struct step *step, struct out
 	struct text text = TEXT_ON(outcome->text);
 	int id = shared_id(hands->shared, FAMILY_MSG, step->arg[0]);
 	int command = (int)step->arg[1];
+	int receivers = others_in(hands, MSG_OP_RECEIVE, id);
 	struct msqid_ds ds;
 	void *place;
 	int ret;
 
-	if (command == IPC_SET && others_in(hands, MSG_OP_RECEIVE, id) > 1) {
-		text_puts(&text, "not with several receivers asleep");
+	if (command == IPC_SET && receivers > 0 &&
+	    receivers + others_in(hands, MSG_OP_SEND, id) > 1) {
+		text_puts(&text, "not with a receiver and others asleep");
 		return;
 	}
 	memset(&ds, 0, sizeof(ds));
