@@ -34,6 +34,7 @@
 #include "client/wait.h"
 #include "core/ids.h"
 #include "core/rlock.h"
+#include "ipc/repair.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -525,7 +526,7 @@ void attach_begin_anew(struct thread_block *tb)
 	struct caller *c = &tb->caller;
 
 	section_enter(tb);
-	while (shm_exit_process(c, c->proc_ix, c->pid, time(NULL)) == OUTCOME_BUSY)
+	while (repair_begin_anew(c, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
 	if (c->owed)
 		rlock_settle(c);

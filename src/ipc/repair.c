@@ -392,6 +392,22 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now)
 	return rc;
 }
 
+int repair_begin_anew(struct caller *c, int64_t now)
+{
+	uint32_t groups = region_group_count(c->base);
+	int busy = 0;
+
+	/* The threads of the image before this one have groups of its generation. They are buried
+	 * first, for the reason above. */
+	for (uint32_t g = 0; g < groups; g++) {
+		uint64_t owner = load_acquire(region_group_owner(c->base, g)); /* REG_P2/A */
+
+		if ((uint32_t)owner == c->proc_ix + 1 && !procs_owns_group(c->base, c->proc_ix, g))
+			clear_group(c, g, true, true, &busy);
+	}
+	return busy ? OUTCOME_BUSY : shm_exit_process(c, c->proc_ix, c->pid, now);
+}
+
 int repair_exit_process(struct caller *c, int64_t now)
 {
 	struct thread_shm *self = region_self(c);

@@ -36,6 +36,10 @@ int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
  * caller has taken the slot over. OUTCOME_DONE, _BUSY, or _RETRY: later, somebody is at it. */
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix);
 
+/* The caller's process has executed another program: what the image before had attached goes, and
+ * what its threads left. OUTCOME_DONE or _BUSY. */
+int repair_begin_anew(struct caller *c, int64_t now);
+
 /*
  * The caller's own process is on its way out. When no other thread of it is left, its SEM_UNDO is
  * applied and its slots are given back: c is then no longer registered. Else that is left to

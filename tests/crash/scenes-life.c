@@ -210,7 +210,7 @@ static void be_next_image(struct cast *c)
 	procs_enter_thread(base, group * GROUP_SPAN, ix, 5);
 	next.c.context = &next;
 	next.c.thread_ix = group * GROUP_SPAN;
-	while (shm_exit_process(&next.c, ix, next.c.pid, NOW) == OUTCOME_BUSY)
+	while (repair_begin_anew(&next.c, NOW) == OUTCOME_BUSY)
 		engine_wait(&next);
 }
 

@@ -269,6 +269,40 @@ static void test_parent_dead_with_the_records_in_hand(void **state)
 	remove_segments(g);
 }
 
+/* A thread that was killed by its process's exec, with the same in hand. */
+static void test_image_gone_with_the_records_in_hand(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state), *b = engine_join(*state);
+	struct engine *e = *state;
+	int32_t id = new_segment(g, 0, 1);
+	struct actor next;
+	uint32_t ref, group, own = b->c.proc_ix;
+
+	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
+	ref = actor_proc(a)->attach_ref;
+	actor_slot(a)->name_ref[NAME_FLY] = ref;
+	engine_kill_thread(a);
+	EXPECT(procs_adopt(e->base, a->c.proc_ix));
+	EXPECT_INT(procs_take_group(e->base, a->c.proc_ix, &group), 0);
+	procs_enter_thread(e->base, group * GROUP_SPAN, a->c.proc_ix, 5);
+	next = *a;
+	next.c.context = &next;
+	next.c.thread_ix = group * GROUP_SPAN;
+	EXPECT_INT(repair_begin_anew(&next.c, NOW), OUTCOME_DONE);
+	EXPECT_INT(engine_blocks(e), 0);
+	b->c.proc_ix = a->c.proc_ix; /* of the same pool */
+	EXPECT_INT(arena_take(&b->c, ARENA_GENERAL, NAME_SIDE, arena_capacity(e->base, ref)),
+		   OUTCOME_DONE);
+	EXPECT_INT(actor_slot(b)->name_ref[NAME_SIDE], ref);
+	engine_sweep(g);
+	EXPECT_INT(engine_check(e), 0);
+	EXPECT_INT(arena_give(&b->c, NAME_SIDE), OUTCOME_DONE);
+	b->c.proc_ix = own;
+	*a = next;
+	a->c.context = a;
+	remove_segments(g);
+}
+
 static void test_destruction_waits_for_who_attaches(void **state)
 {
 	struct actor *a = engine_join(*state), *b = engine_join(*state);
@@ -393,6 +427,7 @@ int main(void)
 		TEST(test_times_and_pids),
 		TEST(test_fork),
 		TEST(test_parent_dead_with_the_records_in_hand),
+		TEST(test_image_gone_with_the_records_in_hand),
 		TEST(test_destruction_waits_for_who_attaches),
 		TEST(test_dead_attacher),
 		TEST(test_dead_attacher_whose_memory_is_left),
