@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 FLAGS = ['-std=gnu17', '-O1', '-g', '-D_GNU_SOURCE', '-pthread', '-fvisibility=hidden']
-SECONDS = 300
+SECONDS = 120
 STEP = ['crash/step.c', 'crash/stepper.c', 'crash/trace.c', 'crash/view.c', 'crash/scenes-life.c',
         'crash/scenes-msg.c', 'crash/scenes-pair.c', 'crash/scenes-sem.c', 'crash/scenes-shm.c']
 
