@@ -19,7 +19,7 @@ declare -A sets=(
 	[demo]='perl python3 python3-sysv-ipc util-linux procps fakeroot dpkg tar'
 	[check]='clang clang-tidy clang-format shellcheck python3 perl git libcmocka-dev util-linux
 		procps gdb perl-modules-5.36 python3-sysv-ipc php8.2-cli apache2-bin stress-ng rt-tests
-		fakeroot dpkg tar strace spin busybox libipc-sharelite-perl postgresql-15 xvfb x11-apps
+		fakeroot dpkg tar strace valgrind spin busybox libipc-sharelite-perl postgresql-15 xvfb x11-apps
 		x11-utils x11-xserver-utils libx11-dev libxext-dev'
 )
 

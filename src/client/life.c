@@ -35,6 +35,8 @@
 
 #include "base/atomic.h"
 #include "base/sys.h"
+#include "client/session_priv.h"
+#include "client/spare.h"
 #include "core/region.h"
 
 #ifndef MADV_WIPEONFORK
@@ -53,6 +55,24 @@ static bool is_error(long r)
 	return r < 0 && r > -4096;
 }
 
+struct page {
+	uint64_t off; /* in the region */
+	long at;      /* where it shall be */
+};
+
+static int map_page(void *context)
+{
+	const struct page *p = context;
+	long at, fd = session_open_region();
+
+	if (fd < 0)
+		return (int)fd;
+	at = sys_call(SYS_mmap, p->at, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		      fd, (long)p->off);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return is_error(at) ? (int)at : 0;
+}
+
 /* The page of the region once more, right before a private page. */
 static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
 {
@@ -62,8 +82,14 @@ static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
 
 	if (is_error(pair))
 		return (int)pair;
+	/* That needs no descriptor and no path, but valgrind does not know it. */
 	first = sys_call(SYS_mremap, (long)(base + page_off), 0, PAGE_BYTES,
 			 MREMAP_MAYMOVE | MREMAP_FIXED, pair, 0);
+	if (first == -EINVAL) {
+		struct page page = {page_off, pair};
+
+		first = spare_run(map_page, &page, sizeof(page));
+	}
 	if (is_error(first)) {
 		sys_call(SYS_munmap, pair, 2 * PAGE_BYTES, 0, 0, 0, 0);
 		return (int)first;

@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memcheck.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "client/hugefile.h"
@@ -252,6 +253,7 @@ static void unmake(const struct namespace_place *place, const struct directories
 
 int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 {
+	bool memcheck = memcheck_listens();
 	int saved = errno;
 	void *p;
 
@@ -259,10 +261,13 @@ int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 		*ret_why = "this program's addresses are too small for it";
 		return -ENOMEM;
 	}
-	/* Under mlockall(MCL_FUTURE) a mapping that can be read is filled at once, all of it. */
-	p = mmap(NULL, (size_t)REGION_BYTES, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (p != MAP_FAILED && (munlock(p, (size_t)REGION_BYTES) < 0 ||
-				mprotect(p, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE) < 0)) {
+	/* Under mlockall(MCL_FUTURE) a mapping that can be read is filled at once, all of it. But
+	 * Memcheck works for minutes at such an mprotect(); Helgrind, at such a mapping. */
+	p = mmap(NULL, (size_t)REGION_BYTES, memcheck ? PROT_READ | PROT_WRITE : PROT_NONE,
+		 MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (p != MAP_FAILED && !memcheck &&
+	    (munlock(p, (size_t)REGION_BYTES) < 0 ||
+	     mprotect(p, (size_t)REGION_BYTES, PROT_READ | PROT_WRITE) < 0)) {
 		int error = errno;
 
 		(void)munmap(p, (size_t)REGION_BYTES);
@@ -282,6 +287,10 @@ int namespace_map(int fd, unsigned char **ret_base, const char **ret_why)
 		return -ENOMEM;
 	}
 	(void)madvise(p, (size_t)REGION_BYTES, MADV_DONTDUMP); /* only core dumps suffer */
+	if (memcheck) {
+		(void)memcheck_ask(MEMCHECK_NOACCESS, p, (size_t)REGION_BYTES); /* cannot fail */
+		(void)memcheck_ask(MEMCHECK_IGNORE, p, (size_t)REGION_BYTES);   /* as above */
+	}
 	errno = saved;
 	*ret_base = p;
 	return 0;
