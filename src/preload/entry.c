@@ -27,7 +27,6 @@ static const struct entry_name *const families[] = {
 	entry_sem_names,
 	entry_msg_names,
 	entry_shm_names,
-	entry_memlock_names,
 };
 
 const unsigned char entry_syscall_class[ENTRY_SYSCALL_COUNT] = {

@@ -54,9 +54,6 @@ entry_syscall_fn entry_msg_syscall;
 extern const struct entry_name entry_shm_names[];
 entry_syscall_fn entry_shm_syscall;
 
-/* What else a program may look up by dlsym() in the C library itself. */
-extern const struct entry_name entry_memlock_names[];
-
 /* Other calls that must not slip past when made through syscall(3). */
 entry_syscall_fn process_syscall;
 entry_syscall_fn procview_syscall;

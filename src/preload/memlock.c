@@ -111,8 +111,3 @@ PUBLIC int mlockall(int flags)
 	errno = saved;
 	return flags & MCL_FUTURE ? NEXT(mlockall)(flags & ~MCL_CURRENT) : 0;
 }
-
-const struct entry_name entry_memlock_names[] = {
-	{"mlockall", (void *)mlockall},
-	{NULL, NULL},
-};

@@ -92,9 +92,15 @@ public dlmopen
 1:	jmp	*stub_next_dlmopen(%rip)
 end dlmopen
 
-/* void *dlsym(void *handle, const char *name) and void *dlvsym(handle, name, version) */
+/*
+ * void *dlsym(void *handle, const char *name) and void *dlvsym(handle, name, version). RTLD_DEFAULT
+ * (0) finds us, and RTLD_NEXT (-1) is for who calls on; both ask who the caller is.
+ */
 .macro symbol_lookup name
 public \name
+	leaq	1(%rdi), %rax
+	cmpq	$1, %rax
+	ja	stub_handle_\name
 	save_arguments
 	movq	%rsi, %rdi
 	call	entry_find
@@ -189,6 +195,8 @@ first_use dlmopen
 	.hidden	entry_find
 	.hidden	stubs_resolve
 	.hidden	stub_error
+	.hidden	stub_handle_dlsym
+	.hidden	stub_handle_dlvsym
 	.hidden	vfork_ended
 	.hidden	vfork_depth
 	.hidden	thread_self

@@ -41,6 +41,20 @@ void stubs_resolve(void)
 	stub_next_dlmopen = next_or_absent(NEXT_dlmopen);
 }
 
+void *stub_handle_dlsym(void *handle, const char *name)
+{
+	void *function = entry_find(name);
+
+	return function ? function : symbol_in_front(name, NEXT(dlsym)(handle, name));
+}
+
+void *stub_handle_dlvsym(void *handle, const char *name, const char *version)
+{
+	void *function = entry_find(name);
+
+	return function ? function : symbol_in_front(name, NEXT(dlvsym)(handle, name, version));
+}
+
 #else
 
 /*

@@ -14,6 +14,10 @@ extern void *stub_next_syscall, *stub_next_dlsym, *stub_next_dlvsym, *stub_next_
 /* Fills these in; called by the stubs at their first use. */
 void stubs_resolve(void);
 
+/* dlsym() and dlvsym() where the handle is that of a library. */
+void *stub_handle_dlsym(void *handle, const char *name);
+void *stub_handle_dlvsym(void *handle, const char *name, const char *version);
+
 /* errno = error; returns -1. */
 long stub_error(long error);
 

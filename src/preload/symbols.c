@@ -180,13 +180,27 @@ static const struct link_map *own_map(void)
 	return map;
 }
 
-void *next_resolve(enum next_index ix)
+static void *find_behind(const struct link_map *map, const char *name)
 {
-	const struct link_map *map = own_map();
 	void *function = NULL;
 
 	for (map = map ? map->l_next : NULL; map && !function; map = map->l_next)
-		function = find_in_map(map, next_names[ix]);
+		function = find_in_map(map, name);
+	return function;
+}
+
+void *symbol_in_front(const char *name, void *found)
+{
+	const struct link_map *own = own_map();
+	void *function = own && found ? find_in_map(own, name) : NULL;
+
+	return function && find_behind(own, name) == found ? function : found;
+}
+
+void *next_resolve(enum next_index ix)
+{
+	void *function = find_behind(own_map(), next_names[ix]);
+
 	if (function)
 		__atomic_store_n(&next_table[ix], function, __ATOMIC_RELAXED);
 	return function;

@@ -64,6 +64,12 @@ static inline void *next_function(enum next_index ix)
 #define NEXT(name) ((__typeof__(name) *)next_function(NEXT_##name))
 
 /*
+ * Our function, if we have one of that name and `found` is what it stands in front of; else
+ * `found`. What a preload behind us finds in the C library while it stands in between stays.
+ */
+void *symbol_in_front(const char *name, void *found);
+
+/*
  * Are two names the same? In place of strcmp(), which a sanitizer's library replaces by one that
  * does not work yet when it looks its own symbols up, through us.
  */

@@ -501,6 +501,35 @@ static void symbols_lead_here(void **state)
 	dlclose(libc);
 }
 
+/* What the C library has under a name is what the program gets by that name, wrapped or not. */
+static void c_library_handles_lead_where_names_do(void **state)
+{
+	static const char *const names[] = {
+		"syscall", "dlsym",       "dlvsym", "dlopen", "open",   "open64",  "openat",
+		"fopen",   "fopen64",     "write",  "close",  "fflush", "fclose",  "stat",
+		"fstat",   "statx",       "access", "fork",   "vfork",  "execve",  "execv",
+		"execlp",  "posix_spawn", "system", "popen",  "wait",   "wait4",   "waitid",
+		"_exit",   "sigaction",   "signal", "setuid", "chroot", "unshare", "mlockall",
+		"semop",   "msgsnd",      "shmat",  "getpid", "read",
+	};
+	void *libc = dlopen("libc.so.6", RTLD_NOW);
+
+	(void)state;
+	assert_non_null(libc);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		void *by_name = dlsym(RTLD_DEFAULT, names[i]);
+
+		assert_non_null(by_name);
+		if (dlsym(libc, names[i]) != by_name)
+			fail_msg("dlsym() of a handle leads elsewhere: %s", names[i]);
+	}
+#ifdef __x86_64__
+	assert_ptr_equal(dlvsym(libc, "open", "GLIBC_2.2.5"), dlsym(RTLD_DEFAULT, "open"));
+#endif
+	assert_null(dlvsym(libc, "open", "GLIBC_1.0"));
+	dlclose(libc);
+}
+
 /* Found by this program's own RUNPATH, and bound deeply. */
 static void plugins_bind_to_us(void **state)
 {
@@ -535,6 +564,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(clone_on_a_new_stack),
 #endif
 		cmocka_unit_test(symbols_lead_here),
+		cmocka_unit_test(c_library_handles_lead_where_names_do),
 		cmocka_unit_test(plugins_bind_to_us),
 	};
 
