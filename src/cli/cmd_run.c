@@ -12,12 +12,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@
 #define LIBRARY          "libusysv-preload.so"
 #define PRIVATE_ATTEMPTS 1000
 #define YOUNG_SECONDS    5
+#define KILL_ROUNDS      500
 
 static void usage(FILE *out)
 {
@@ -246,17 +249,34 @@ static void say(void *context, const char *text)
 	cli_error("namespace '%s': %s", place->name, text);
 }
 
+/* Process 1 of a pid namespace takes all others of it along; earlier, so that what they leave can
+ * be cleaned up. Whom it may not kill the kernel kills in a moment. */
+static void kill_left(void)
+{
+	struct timespec pause = {0, 2000000};
+
+	for (int i = 0; i < KILL_ROUNDS && kill(-1, SIGKILL) == 0; i++) {
+		while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
+			;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* The program has ended. Removes the namespace or leaves it to usysvd. False: its data, which were
  * to be checked, are inconsistent. */
 static bool finish(struct reaper *r, const struct child *c, bool is_private, bool check)
 {
 	struct namespace_place place = r->place;
-	bool sound = true;
+	bool sound = true, is_first = getpid() == 1;
 	uint32_t users;
 	int error;
 
 	session_reap(c->pid);
 	users = reaper_settle(r);
+	if (users > 0 && is_first) {
+		kill_left();
+		users = reaper_settle(r);
+	}
 	if (check && users > 0)
 		cli_error("namespace '%s' is still in use: not checked", place.name);
 	else if (check)
@@ -271,7 +291,8 @@ static bool finish(struct reaper *r, const struct child *c, bool is_private, boo
 	bool left = users > 0 && !r->gone;
 
 	reaper_end(r);
-	if (!left)
+	if (!left ||
+	    is_first) /* those are of other pid namespaces, and have reapers of their own */
 		return sound;
 	error = reaper_start(&place);
 	if (error < 0)

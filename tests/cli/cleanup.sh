@@ -102,3 +102,30 @@ wait $second || fail "status $?"
 exec 6>&- 7>&-
 status 0 "$usysv" rm kept
 nothing_left || fail "something is left in $root"
+
+# Process 1 of a pid namespace takes along what is left there, and the namespace with it.
+if unshare -pmf --mount-proc true 2>/dev/null; then
+	exec 7<>"$work/in"
+	for name in '' inside; do
+		rm -f "$work/id"
+		# shellcheck disable=SC2086 # an option or nothing
+		status 0 unshare -pmf --mount-proc "$usysv" run ${name:+-n $name} -- sh -c '
+			"$1" hold <"$2" >"$3" 7>&- &
+			while ! [ -s "$3" ]; do sleep 0.02; done' sh "$user" "$work/in" "$work/id"
+		silent
+		[ -n "$name" ] || nothing_left || fail "something is left in $root"
+	done
+	has_users inside 0 || fail 'a user is left in a namespace that is made by name'
+	# Not those of others.
+	rm -f "$work/id"
+	"$usysv" run -n inside -- "$user" hold <"$work/in" >"$work/id" 7>&- &
+	started $!
+	until_true 10 one_line "$work/id"
+	status 0 unshare -pmf --mount-proc "$usysv" run -n inside -- "$user" hold
+	silent
+	has_users inside 1 || fail 'the user outside is not there'
+	exec 7>&-
+	wait
+	status 0 "$usysv" rm inside
+fi
+nothing_left || fail "something is left in $root"
