@@ -493,5 +493,7 @@ int view_write(int view, const char *text, size_t bytes)
 	if (v->numbers[0].offset == offsetof(struct header_shm, limits.shm_rmid_forced) &&
 	    h->limits.shm_rmid_forced)
 		attach_sweep(tb);
-	return 0;
+	while (s < end && is_blank(*s))
+		s++;
+	return s < end ? (int)(s - text) : (int)bytes;
 }

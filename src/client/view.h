@@ -36,8 +36,9 @@ int view_text(int view, int (*put)(void *context, const char *text, size_t bytes
 
 /*
  * Takes what was written to the file at its beginning: the namespace (created if need be) has the
- * new values when this returns. 0, or what the kernel says: -EINVAL, -ERANGE, -EPERM; -EIO for what
- * is no limit; or why there is no namespace. As with the kernel, values before a bad one count.
+ * new values when this returns. How much of it was looked at, or what the kernel says: -EINVAL,
+ * -ERANGE, -EPERM; -EIO for what is no limit; or why there is no namespace. As with the kernel,
+ * values before a bad one count.
  */
 int view_write(int view, const char *text, size_t bytes);
 

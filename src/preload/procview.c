@@ -302,7 +302,7 @@ static long read_back(int fd, char *text, long bytes)
 	return n;
 }
 
-static long take(int view, int fd, const struct stat *st)
+static long take(int view, int fd, const struct stat *st, long begin)
 {
 	struct position start = {.fd = fd};
 	bool is_write_only = (sys_call(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0) & O_ACCMODE) == O_WRONLY;
@@ -315,7 +315,8 @@ static long take(int view, int fd, const struct stat *st)
 	n = read_back(fd, text, n < VIEW_WRITE_MAX ? n : VIEW_WRITE_MAX);
 	if (n <= 0)
 		return n;
-	rc = text[0] ? view_write(view, text, (size_t)n) : 0;
+	/* Of a file that is written only, all is new; a hole: see above. */
+	rc = text[0] && (is_write_only || begin == 0) ? view_write(view, text, (size_t)n) : 0;
 	sys_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0);
 	if (!is_write_only)
 		(void)view_text(view, put_text, &start);
@@ -325,7 +326,7 @@ static long take(int view, int fd, const struct stat *st)
 	return rc;
 }
 
-long procview_settle(int fd)
+long procview_settle(int fd, long begin)
 {
 	struct stat st;
 	int view;
@@ -333,7 +334,7 @@ long procview_settle(int fd)
 	if (fd < 0 || !get_stat(fd, &st))
 		return 0;
 	view = view_of(&st);
-	return view == VIEW_NONE || is_settled(&st) ? 0 : take(view, fd, &st);
+	return view == VIEW_NONE || is_settled(&st) ? 0 : take(view, fd, &st, begin);
 }
 
 long procview_settle_all(void)
@@ -341,9 +342,9 @@ long procview_settle_all(void)
 	long first = 0;
 
 	for (int fd = 0; fd < DESCRIPTORS; fd++) {
-		long rc = procview_settle(fd);
+		long rc = procview_settle(fd, 0);
 
-		if (first == 0)
+		if (first == 0 && rc < 0)
 			first = rc;
 	}
 	return first;

@@ -45,10 +45,11 @@ int procview_written(dev_t dev, ino_t inode);
 bool procview_is(int fd);
 
 /*
- * Something may have been written to the descriptor: if it is a view's, the namespace takes it. 0
- * or -errno, as of write(2).
+ * Something may have been written to the descriptor, from this position on: if it is a view's, the
+ * namespace takes it, or ignores it, where it does not begin at 0. How much of it was looked at (0:
+ * all) or -errno, as of write(2).
  */
-long procview_settle(int fd);
+long procview_settle(int fd, long begin);
 
 /* The same for all low descriptors: before exec and at the end of the process, where nobody is
  * there to be told of an error. */

@@ -236,40 +236,44 @@ static bool may_be_written(void)
 	return __builtin_expect(load_relaxed(&procview_writable), 0);
 }
 
-/* After a write: what it returns. */
-static ssize_t wrote(int fd, ssize_t n)
+/* After a write there, or (-1) up to the present position: what it returns. */
+static ssize_t wrote(int fd, ssize_t n, int64_t begin)
 {
 	int saved = errno;
-	long rc = n > 0 ? procview_settle(fd) : 0;
+	long rc = 0;
 
+	if (n > 0)
+		rc = procview_settle(fd, begin >= 0 ? begin : lseek(fd, 0, SEEK_CUR) - n);
 	errno = rc < 0 ? (int)-rc : saved;
-	return rc < 0 ? -1 : n;
+	if (rc < 0)
+		return -1;
+	return rc > 0 && rc < n ? rc : n;
 }
 
 PUBLIC ssize_t write(int fd, const void *buffer, size_t bytes)
 {
 	ssize_t n = NEXT(write)(fd, buffer, bytes);
 
-	return may_be_written() ? wrote(fd, n) : n;
+	return may_be_written() ? wrote(fd, n, -1) : n;
 }
 
 PUBLIC ssize_t writev(int fd, const struct iovec *vector, int count)
 {
 	ssize_t n = NEXT(writev)(fd, vector, count);
 
-	return may_be_written() ? wrote(fd, n) : n;
+	return may_be_written() ? wrote(fd, n, -1) : n;
 }
 
 PUBLIC ssize_t pwrite(int fd, const void *buffer, size_t bytes, off_t offset)
 {
 	ssize_t n = NEXT(pwrite)(fd, buffer, bytes, offset);
 
-	return may_be_written() ? wrote(fd, n) : n;
+	return may_be_written() ? wrote(fd, n, offset) : n;
 }
 
 PUBLIC int close(int fd)
 {
-	long settled = may_be_written() ? procview_settle(fd) : 0;
+	long settled = may_be_written() ? procview_settle(fd, 0) : 0;
 	int rc = NEXT(close)(fd);
 
 	if (rc == 0 && settled < 0) {
@@ -283,10 +287,10 @@ PUBLIC int close(int fd)
 static int flushed(FILE *stream)
 {
 	int saved = errno;
-	long rc = procview_settle(fileno(stream));
+	long rc = procview_settle(fileno(stream), 0);
 
 	errno = rc < 0 ? (int)-rc : saved;
-	if (rc == 0)
+	if (rc >= 0)
 		return 0;
 #ifdef __GLIBC__
 	stream->_flags |= _IO_ERR_SEEN;
@@ -537,7 +541,7 @@ PUBLIC ssize_t pwrite64(int fd, const void *buffer, size_t bytes, off64_t offset
 {
 	ssize_t n = NEXT(pwrite64)(fd, buffer, bytes, offset);
 
-	return may_be_written() ? wrote(fd, n) : n;
+	return may_be_written() ? wrote(fd, n, offset) : n;
 }
 
 PUBLIC int __close(int fd)

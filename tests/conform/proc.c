@@ -388,6 +388,48 @@ static void text_can_be_read_back(void **state)
 	has_text(fd, "77\n");
 }
 
+/* Only as much as was looked at has been written; the rest is then not at the beginning. */
+static void write_tells_how_much_counted(void **state)
+{
+	static const struct {
+		const char *path, *text;
+		int count;
+	} writes[] = {
+		{LIMIT, "12 13\n", 3},
+		{LIMIT, "  12  \n", 7},
+		{LIMIT, "12", 2},
+		{KERNEL "sem", "5 6 7 8 9\n", 8},
+		{KERNEL "sem", "5 6 7 8\n", 8},
+	};
+
+	(void)state;
+	begin();
+	for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
+		int fd = (int)CHECK_OK(open(writes[i].path, O_WRONLY));
+
+		CHECK_INT(write(fd, writes[i].text, strlen(writes[i].text)), writes[i].count);
+		CHECK_INT(write(fd, "99\n", 3), 3);
+		CHECK_OK(close(fd));
+	}
+	CHECK_INT(msgmax(), 12);
+}
+
+static void what_is_not_at_the_beginning_is_passed_over(void **state)
+{
+	int fd;
+	char text[32];
+
+	(void)state;
+	begin();
+	fd = (int)CHECK_OK(open(LIMIT, O_RDWR));
+	CHECK_INT(read(fd, text, sizeof(text)), 5);
+	CHECK_INT(write(fd, "junk\n", 5), 5);
+	CHECK_INT(pwrite(fd, "junk\n", 5, 1), 5);
+	CHECK_INT(msgmax(), 8192);
+	CHECK_INT(lseek(fd, 0, SEEK_SET), 0);
+	has_text(fd, "8192\n");
+}
+
 static void stream_counts_when_flushed(void **state)
 {
 	FILE *file;
@@ -650,6 +692,8 @@ int main(int argc, char **argv)
 		TEST(list_may_be_long),
 		TEST(write_counts_at_once),
 		TEST(text_can_be_read_back),
+		TEST(write_tells_how_much_counted),
+		TEST(what_is_not_at_the_beginning_is_passed_over),
 		TEST(stream_counts_when_flushed),
 		TEST(bad_stream_fails_when_flushed),
 		TEST(streams_are_flushed_at_exit),
