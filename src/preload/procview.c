@@ -271,6 +271,9 @@ long procview_open(int view, int flags, long real)
 {
 	long rc = refusal(view, flags), memory = -1, fd;
 
+	/* What a stream has written of itself, without a buffer, say. */
+	if (load_relaxed(&procview_writable)) /* private */
+		(void)procview_settle_all();
 	if (rc == 0) {
 		memory = memory_file(view);
 		rc = memory < 0 ? memory : 0;

@@ -430,6 +430,30 @@ static void what_is_not_at_the_beginning_is_passed_over(void **state)
 	has_text(fd, "8192\n");
 }
 
+/* Nobody but the stream knows when it writes; who opens the file then sees it. */
+static void stream_that_writes_of_itself_shows(void **state)
+{
+	char text[32];
+	FILE *file;
+
+	(void)state;
+	begin();
+	file = fopen(LIMIT, "w");
+	CHECK(file && setvbuf(file, NULL, _IOLBF, 0) == 0 && fputs("1301\n", file) >= 0);
+	read_file(LIMIT, text, sizeof(text));
+	CHECK(strcmp(text, "1301\n") == 0);
+	CHECK_OK(fclose(file));
+	CHECK_INT(msgmax(), 1301);
+	file = fopen(LIMIT, "w");
+	CHECK(file && fputs("1302\n", file) >= 0);
+	rewind(file);
+	read_file(LIMIT, text, sizeof(text));
+	CHECK(strcmp(text, "1302\n") == 0);
+	CHECK(fputs("1303\n", file) >= 0);
+	CHECK_OK(fclose(file));
+	CHECK_INT(msgmax(), 1303);
+}
+
 static void stream_counts_when_flushed(void **state)
 {
 	FILE *file;
@@ -694,6 +718,7 @@ int main(int argc, char **argv)
 		TEST(text_can_be_read_back),
 		TEST(write_tells_how_much_counted),
 		TEST(what_is_not_at_the_beginning_is_passed_over),
+		TEST(stream_that_writes_of_itself_shows),
 		TEST(stream_counts_when_flushed),
 		TEST(bad_stream_fails_when_flushed),
 		TEST(streams_are_flushed_at_exit),
