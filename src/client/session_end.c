@@ -129,41 +129,38 @@ void session_bury(struct thread_block *tb, uint32_t proc_ix)
 	bury(tb, proc_ix);
 }
 
-/*
- * Made by a parent that had attaches, for a child that did not come to be or died at once. The
- * session's lock keeps other threads of this process out, the word other processes.
- */
-static void free_reserved_for_child(struct thread_block *tb, uint32_t ix, uint32_t word)
+static bool empty_reserved(struct thread_block *tb, uint32_t ix)
 {
-	struct proc_shm *p = region_known_proc(session.base, ix);
-	uint32_t mine = PROC_WORD(PROC_RESERVED, tb->caller.pid);
-	uint64_t signals;
 	int rc;
+
+	section_enter(tb);
+	while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY)
+		wait_busy_in_section(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+	return rc != OUTCOME_RETRY;
+}
+
+/*
+ * For a child that never made a call, or that never came to be; with records if its parent had
+ * attaches. With the token in our hand nobody else empties the slot, or can have reserved it anew;
+ * the session's lock keeps the token from children of ours.
+ */
+static void free_tokened(struct thread_block *tb, uint32_t ix, uint32_t word)
+{
+	const struct proc_shm *p = region_known_proc(session.base, ix);
+	uint64_t signals;
+	void *token;
 
 	if (!session_lock(&signals))
 		return;
-	if (load_acquire(&p->attach_ref) && cas(&p->state, &word, mine)) { /* SHM_A1/A, REG_P2/R */
-		section_enter(tb);
-		while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
-		rlock_settle(&tb->caller);
-		section_leave(tb);
-		if (rc != OUTCOME_RETRY)
-			procs_unreserve(session.base, ix, mine);
+	if (session_take_token(ix, &token)) {
+		if (load_acquire(&p->state) == word &&                         /* REG_P2/A */
+		    (!load_acquire(&p->attach_ref) || empty_reserved(tb, ix))) /* SHM_A1/A */
+			procs_unreserve(session.base, ix, word);
+		session_drop_token(token);
 	}
 	session_unlock(&signals);
-}
-
-/* A child that never made a call, or that never came to be: its token is free. With the token in
- * our hand nobody else can have reserved the slot anew. */
-static void free_tokened(uint32_t ix, uint32_t word)
-{
-	void *token;
-
-	if (!session_take_token(ix, &token))
-		return;
-	procs_unreserve(session.base, ix, word);
-	session_drop_token(token);
 }
 
 /*
@@ -193,12 +190,8 @@ static void free_reserved(struct thread_block *tb)
 
 		if (PROC_STATE(word) == PROC_RESERVED_BARE && is_reserver_gone(word))
 			procs_unreserve(session.base, ix, word);
-		if (PROC_STATE(word) != PROC_RESERVED || !session_token_is_free(ix))
-			continue;
-		if (load_acquire(&p->attach_ref)) /* SHM_A1/A */
-			free_reserved_for_child(tb, ix, word);
-		else
-			free_tokened(ix, word);
+		if (PROC_STATE(word) == PROC_RESERVED)
+			free_tokened(tb, ix, word);
 	}
 }
 

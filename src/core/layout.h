@@ -192,7 +192,7 @@ struct thread_shm {
 	uint32_t name_ref[NAME_COUNT];
 	uint32_t chunk_link;       /* (arena << 24 | chunk) + 1 between arena and pool; 0 = none */
 	uint32_t victim_link;      /* thread that this one is burying */
-	uint32_t victim_proc_link; /* process whose undo records it is giving back */
+	uint32_t victim_proc_link; /* process slot whose records it gives back, or fills */
 	uint32_t op, op_ix, op_family;
 	uint32_t op_chosen; /* OP_CREATE: the index came from the cursor, not from next_id */
 	/* semaphores */

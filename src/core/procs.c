@@ -6,11 +6,11 @@
  *    word      proc_shm.state, owner words of the groups {generation, process index + 1}
  *    states    state FREE > RESERVED > LIVE > FREE; RESERVED > FREE. Owner 0 > process > 0
  *    writers   FREE > RESERVED: CAS, who holds the kernel's token of that index, if it could take
- *              it. RESERVED > LIVE: CAS, that process, or its child. RESERVED > FREE: CAS, the
- *              reaper, when the token is free and the reserver gone. LIVE > FREE: who has claimed
- *              the slot (REG_P1). Generation + 2: the process's next image, CAS while nobody has
- *              claimed the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who buried the
- *              last thread of the group, CAS
+ *              it. RESERVED > LIVE: CAS, that process, or its child. RESERVED > FREE: CAS, who has
+ *              the token by then; of one without, when the reserver is gone. LIVE > FREE: who has
+ *              claimed the slot (REG_P1). Generation + 2: the process's next image, CAS while
+ *              nobody has claimed the slot (REG_P1). Owner 0 > p: a thread of p, CAS. p > 0: who
+ *              buried the last thread of the group, CAS
  *    order     R of procs_publish pairs with A of its readers; publishes pid, start and generation
  *    stale-ok  a LIVE slot whose process is gone: to be buried
  *    death     freed by one store, the claim left as it is. Reserved: the reaper frees it. A group

@@ -33,7 +33,7 @@ int repair_bury_thread(struct caller *c, uint32_t thread_ix, bool patient);
 int repair_bury_process(struct caller *c, uint32_t proc_ix, int64_t now);
 
 /* Empties a slot that was reserved for a child that has not come to be: its records go. The
- * caller has taken the slot over. OUTCOME_DONE, _BUSY, or _RETRY: later, somebody is at it. */
+ * caller has the slot's token. OUTCOME_DONE, _BUSY, or _RETRY: later, somebody is at it. */
 int repair_bury_reserved(struct caller *c, uint32_t proc_ix);
 
 /* The caller's process has executed another program: what the image before had attached goes, and

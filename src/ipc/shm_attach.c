@@ -15,7 +15,8 @@
  *    states    {FREE, LEFT} > MAKING > LIVE > {FREE, LEFT}; MAKING > {FREE, LEFT}; LEFT > FREE.
  *              Blocks: named by a thread > of a slot > named by a thread > free
  *    writers   threads of the process, one at a time; of a slot reserved for a child: its parent,
- *              then the child; of a dead process: who has claimed or taken over the slot
+ *              then the child, or who has got its token; of a dead process: who has claimed the
+ *              slot
  *    order     R of the state pairs with A of readers; publishes segment, byte and address
  *    stale-ok  a record whose mapping went by munmap or exec: the kernel's byte lock and /proc
  *              decide. A walk over a slot that is just being freed: see shm_count_records()
