@@ -12,6 +12,8 @@
  *                    it
  *   user room BYTES  two processes make segments of that size at the same moments, again and
  *                    again: there is room for one of them, which is then used
+ *   user fill COUNT  writes the largest segment that is granted; then so many processes use a set
+ *                    and a queue, all there at once
  *   user removed     makes one object of each kind, has the segment attached and owes the set
  *                    something, says "ready" and waits for a line; then says what each call gets,
  *                    and what it gets in a child
