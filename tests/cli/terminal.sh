@@ -17,21 +17,31 @@ if pid == 0:
     os.execvp('bash', ['bash', '--norc', '--noprofile', '-i'])
 seen = ''
 
+def keep_deadline(what):
+    if time.monotonic() > deadline:
+        print('FAILED: waited for', what, 'in', repr(seen))
+        os.kill(pid, signal.SIGKILL)
+        sys.exit(1)
+
 def expect(pattern):
     global seen
     while not re.search(pattern, seen):
-        if time.monotonic() > deadline:
-            print('FAILED: waited for', pattern, 'in', repr(seen))
-            os.kill(pid, signal.SIGKILL)
-            sys.exit(1)
+        keep_deadline(pattern)
         if select.select([fd], [], [], 0.1)[0]:
             try:
                 seen += os.read(fd, 65536).decode(errors='replace')
             except OSError:
                 seen += '<closed>'
                 time.sleep(0.05)
-    rest = re.split(pattern, seen, maxsplit=1)[-1]
-    seen = rest
+    match = re.search(pattern, seen)
+    seen = seen[match.end():]
+    return match
+
+# No shell waits for it, and until then it may still read what is typed next.
+def until_stopped(process):
+    while open('/proc/' + process + '/stat').read().rsplit(')', 1)[1].split()[0] != 'T':
+        keep_deadline(process + ' to stop')
+        time.sleep(0.01)
 
 def type_line(text):
     os.write(fd, (text + '\n').encode())
@@ -115,11 +125,12 @@ for tail, end in (('', 7), (' | cat', 0)):
 
 # a group of several processes, of which the program does not read itself
 type_line(usysv + ' run -- python3 ' + sys.argv[2] + '/group.py')
-expect('READY')
+reader = expect(r'READY=(\d+)\r').group(1)
 for turn in (1, 2):
     os.write(fd, b'\x1a')
     expect('Stopped')
     expect('PROMPT> ')
+    until_stopped(reader)
     type_line('fg')
     type_line('line%d' % turn)
     expect('READ=line%d' % turn)
@@ -151,7 +162,7 @@ signal.signal(signal.SIGTTOU, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 child = os.fork()
 if child == 0:
-    print('READY', flush=True)
+    print('READY=%d' % os.getpid(), flush=True)
     while True:
         print('READ=' + input(), flush=True)
 os.waitpid(child, 0)
