@@ -34,7 +34,6 @@
 #include "client/wait.h"
 #include "core/ids.h"
 #include "core/rlock.h"
-#include "ipc/repair.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -460,75 +459,4 @@ int attach_detach(struct thread_block *tb, uint64_t address)
 	if (rc < 0) /* what is left of it goes when the program tries again */
 		return -ENOMEM;
 	return d.segment ? 0 : -EINVAL;
-}
-
-/* ---- fork and exec ----------------------------------------------------------------------- */
-
-void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
-{
-	section_enter(tb);
-	/* no memory: the child is counted when it makes a call */
-	while (shm_fork(&tb->caller, child_ix, time(NULL)) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-	if (tb->caller.owed)
-		rlock_settle(&tb->caller);
-	section_leave(tb);
-}
-
-/* Between fork's two sides, where the child has no slot yet. With both locks held. */
-static struct {
-	struct attach_shm *record;
-	uint32_t count;
-	size_t bytes;
-} heritage;
-
-void attach_fork_copy(struct thread_block *tb)
-{
-	uint32_t most = shm_fork_most(&tb->caller);
-	long memory;
-
-	if (!most)
-		return;
-	heritage.bytes = most * sizeof(*heritage.record);
-	memory = sys_call(SYS_mmap, 0, (long)heritage.bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory < 0 && memory > -4096)
-		return; /* the child is not counted, but seen all the same */
-	heritage.record = (struct attach_shm *)memory;
-	heritage.count = shm_fork_copy(&tb->caller, heritage.record, most, time(NULL));
-}
-
-void attach_fork_drop(void)
-{
-	if (heritage.record)
-		sys_call(SYS_munmap, (long)heritage.record, (long)heritage.bytes, 0, 0, 0, 0);
-	heritage.record = NULL;
-}
-
-bool attach_fork_is_heir(void)
-{
-	return heritage.record;
-}
-
-void attach_fork_take(struct thread_block *tb)
-{
-	section_enter(tb);
-	while (shm_inherit(&tb->caller, heritage.record, heritage.count) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-	if (tb->caller.owed)
-		rlock_settle(&tb->caller);
-	section_leave(tb);
-	attach_fork_drop();
-}
-
-void attach_begin_anew(struct thread_block *tb)
-{
-	struct caller *c = &tb->caller;
-
-	section_enter(tb);
-	while (repair_begin_anew(c, time(NULL)) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
-	if (c->owed)
-		rlock_settle(c);
-	section_leave(tb);
 }

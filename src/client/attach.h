@@ -35,18 +35,4 @@ int attach_make(struct thread_block *tb, int32_t id);
  * be told for now. */
 int attach_detach(struct thread_block *tb, uint64_t address);
 
-/* About to fork, with both locks of the process held: the child's slot gets the records. */
-void attach_fork_record(struct thread_block *tb, uint32_t child_ix);
-
-/* The same where there is no slot for it: the child takes them over when it has registered, which
- * it is to do at once; both drop the copy. */
-void attach_fork_copy(struct thread_block *tb);
-bool attach_fork_is_heir(void);
-void attach_fork_take(struct thread_block *tb);
-void attach_fork_drop(void);
-
-/* A new image has taken over its process's slot: the attaches of the old one have gone. In the
- * first thread, before its first call. */
-void attach_begin_anew(struct thread_block *tb);
-
 #endif

@@ -27,9 +27,10 @@ static const struct proc_shm *reaper_of(const unsigned char *base, uint32_t link
 
 enum ident_state office_state_of(const struct proc_shm *p)
 {
-	uint32_t view = session_registered() ? session_pidns() : 0; /* asking takes system calls */
+	uint32_t view =
+		session_registered() ? session_pid_view() : 0; /* asking takes system calls */
 
-	if (p->pidns == 0 || (!view && ident_view(&view) < 0) || view != p->pidns)
+	if (p->pid_view == 0 || (!view && ident_view(&view) < 0) || view != p->pid_view)
 		return IDENT_UNKNOWN;
 	return ident_process((pid_t)p->pid, p->start);
 }

@@ -33,7 +33,7 @@
 
 #include "base/futex.h"
 #include "base/sys.h"
-#include "client/attach.h"
+#include "client/attach_fork.h"
 #include "client/attach_dir.h"
 #include "client/creds.h"
 #include "client/gone.h"
@@ -71,11 +71,11 @@ pid_t session_pid(void)
 	return (pid_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
-uint32_t session_pidns(void)
+uint32_t session_pid_view(void)
 {
 	const struct process_record *me = vfork_depth ? vfork_record() : &session.process;
 
-	return me ? me->pidns : 0;
+	return me ? me->pid_view : 0;
 }
 
 struct process_record *session_registered(void)
@@ -94,7 +94,7 @@ static uint32_t own_view(void)
 	if (ident_view(&view) == 0)
 		return view;
 	/* No /proc here (chroot): the parent's, unless this is the first of a new pid namespace. */
-	return session_pid() == 1 ? 0 : session.process.pidns;
+	return session_pid() == 1 ? 0 : session.process.pid_view;
 }
 
 static void set_region_env(void)
@@ -213,7 +213,7 @@ static int register_bare(const struct process_record *me, uint64_t start, uint32
 
 		if (rc < 0)
 			return rc;
-		if (procs_publish(session.base, *ret_ix, (uint32_t)me->pid, start, me->pidns,
+		if (procs_publish(session.base, *ret_ix, (uint32_t)me->pid, start, me->pid_view,
 				  session.flags | PROC_TOKENLESS))
 			return 0;
 	}
@@ -232,7 +232,7 @@ static int register_vfork_child(struct process_record **ret_me)
 	*ret_me = me;
 	if (me->registered)
 		return 0;
-	me->pidns = own_view();
+	me->pid_view = own_view();
 	rc = register_bare(me, spare_ident_start(me->pid), &me->proc_ix);
 	if (rc < 0)
 		return rc;
@@ -265,7 +265,7 @@ static bool take_over(uint32_t ix, void **ret_token)
 /* In the slot whose token this process has; the token goes if that is not to be. */
 static bool register_tokened(struct process_record *me, uint32_t ix, uint64_t start)
 {
-	if (procs_publish(session.base, ix, (uint32_t)me->pid, start, me->pidns, session.flags))
+	if (procs_publish(session.base, ix, (uint32_t)me->pid, start, me->pid_view, session.flags))
 		return true;
 	session_drop_token(me->token);
 	me->token = NULL;
@@ -286,8 +286,8 @@ int session_register_process(struct process_record **ret_me)
 		return 0;
 	me->registered = false;
 	me->pid = pid;
-	me->pidns = own_view();
-	start = me->pidns ? spare_ident_start(pid) : 0;
+	me->pid_view = own_view();
+	start = me->pid_view ? spare_ident_start(pid) : 0;
 	left = start ? procs_find(session.base, (uint32_t)pid, start) : -1;
 	if (left >= 0 && take_over((uint32_t)left, &me->token)) {
 		ix = (uint32_t)left;

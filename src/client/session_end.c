@@ -121,7 +121,7 @@ uint32_t session_visible_pid(uint32_t proc_ix)
 {
 	const struct proc_shm *p = region_proc(session.base, proc_ix);
 
-	return p && p->pidns && p->pidns == session_pidns() ? p->pid : 0;
+	return p && p->pid_view && p->pid_view == session_pid_view() ? p->pid : 0;
 }
 
 void session_bury(struct thread_block *tb, uint32_t proc_ix)
@@ -173,7 +173,7 @@ static bool is_reserver_gone(uint32_t word)
 {
 	enum ident_state state;
 
-	if (!session_pidns())
+	if (!session_pid_view())
 		return false;
 	state = spare_ident_process((pid_t)PROC_RESERVER(word), 0);
 	return state == IDENT_GONE || state == IDENT_EXITING;

@@ -9,7 +9,7 @@
  */
 #include "client/session_priv.h"
 
-#include "client/attach.h"
+#include "client/attach_fork.h"
 #include "client/lost.h"
 #include "client/mutex.h"
 #include "core/region.h"
@@ -71,7 +71,7 @@ void session_fork_child(void)
 	int error;
 
 	vfork_depth = 0; /* memory of its own */
-	session.process = (struct process_record){.pidns = session.process.pidns};
+	session.process = (struct process_record){.pid_view = session.process.pid_view};
 	session.own_ix = session.child_ix;
 	session.own_token = session.child_token;
 	session.child_ix = NO_SLOT;

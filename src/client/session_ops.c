@@ -29,7 +29,7 @@ static bool is_dead(struct caller *c, uint32_t thread_ix, bool patient)
 	p = region_proc(c->base, t->proc_ix);
 	if (!p)
 		return false;
-	if (p->pidns && p->pidns == session_pidns() && p->pid && t->tid &&
+	if (p->pid_view && p->pid_view == session_pid_view() && p->pid && t->tid &&
 	    !ident_thread_exists((pid_t)p->pid, (pid_t)t->tid))
 		return true;
 	return t->proc_ix != c->proc_ix && !(p->flags & PROC_TOKENLESS) &&
@@ -61,7 +61,7 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 
 	if (!p || proc_ix == c->proc_ix)
 		return false;
-	if (p->pidns == 0 || p->pidns != session_pidns())
+	if (p->pid_view == 0 || p->pid_view != session_pid_view())
 		return p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
 						 : session_token_is_free(proc_ix);
 	state = spare_ident_process((pid_t)p->pid, p->start);

@@ -56,7 +56,7 @@ pid_t session_pid(void);
 
 /* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
  * have another than its parent. */
-uint32_t session_pidns(void);
+uint32_t session_pid_view(void);
 
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);

@@ -65,7 +65,7 @@ struct process_record *vfork_record_made(void)
 	unmap_block(r);
 	r->registered = r->anew = false;
 	r->pid = pid;
-	r->pidns = 0;
+	r->pid_view = 0;
 	r->token = NULL;
 	r->depth = vfork_depth;
 	store_relaxed(&r->thread, &vfork_depth); /* relaxed: as above */

@@ -18,7 +18,7 @@ struct process_record {
 	bool registered;
 	bool anew; /* in the slot of an image that exec replaced: its attaches are to be settled */
 	pid_t pid;
-	uint32_t pidns; /* how its pid is to be read: ident_view(); 0: unknown */
+	uint32_t pid_view; /* how its pid is to be read: ident_view(); 0: unknown */
 	uint32_t proc_ix;
 	void *token; /* the mapping that holds the byte lock */
 	/* of a vfork child */

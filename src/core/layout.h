@@ -113,7 +113,7 @@ struct proc_shm {
 	uint32_t undo_ref;          /* this process's undo records, a superset of those in use */
 	_Alignas(8) uint64_t undo_clock;
 	uint32_t flags;
-	uint32_t pidns;             /* how pid and start are to be read: ident_view(); 0 unknown */
+	uint32_t pid_view;          /* how pid and start are to be read: ident_view(); 0 unknown */
 	uint32_t first_thread_link; /* a thread of it: marked dead, the process may be */
 	uint32_t attach_ref;        /* blocks of attach records (card SHM_A1) */
 	uint32_t spare[16];

@@ -61,8 +61,8 @@ static uint32_t next_odd(uint32_t gen)
 	return ((gen + 1) | 1) & 0xffffff;
 }
 
-bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
-		   uint32_t flags)
+bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start,
+		   uint32_t pid_view, uint32_t flags)
 {
 	struct proc_shm *p = region_known_proc(base, ix);
 	uint32_t word = load_acquire(&p->state); /* REG_P2/A */
@@ -71,7 +71,7 @@ bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t star
 		return false;
 	p->pid = pid;
 	p->start = start;
-	p->pidns = pidns;
+	p->pid_view = pid_view;
 	store_relaxed(&p->flags, flags); /* published with the state */
 	p->undo_ref = 0;
 	p->undo_clock = 0;

@@ -22,8 +22,8 @@ void procs_unreserve(unsigned char *base, uint32_t ix, uint32_t word);
 
 /* Publishes a reserved slot with a new generation. False: it is reserved no more, for somebody took
  * the reserver for gone. */
-bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start, uint32_t pidns,
-		   uint32_t flags);
+bool procs_publish(unsigned char *base, uint32_t ix, uint32_t pid, uint64_t start,
+		   uint32_t pid_view, uint32_t flags);
 
 /* The slot of a live record with this pid and start time, or -1: an image that was replaced by
  * exec left it. */
