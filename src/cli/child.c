@@ -16,7 +16,8 @@
  * A program that makes itself a process group and takes the terminal (an interactive shell) stops
  * without our group. All of that is then stopped, for a shell waits until its whole job has; and
  * as the shell gives the terminal to the job that it knows, the program's group gets it from us
- * when we are continued.
+ * when we are continued. When the shell dies, the kernel hangs up and continues what is stopped in
+ * its jobs, but not the program's group, which has us; it gets that from us, too.
  */
 #include "cli/child.h"
 
@@ -167,7 +168,16 @@ void child_abandon(struct child *c)
 
 /* ---- Passing signals on -------------------------------------------------------------------- */
 
-static bool from_keyboard(int signal)
+/* The program's process group, if that is not ours; else 0. */
+static pid_t group_apart(const struct child *c)
+{
+	pid_t group = getpgid(c->pid);
+
+	return group > 0 && group != getpgrp() ? group : 0;
+}
+
+/* Has the program had it from the kernel, as we have? */
+static bool is_common(const struct child *c, int signal)
 {
 	switch (signal) {
 	case SIGINT:
@@ -179,7 +189,7 @@ static bool from_keyboard(int signal)
 		return true;
 	case SIGHUP:
 	case SIGCONT:
-		return getsid(0) != getpid();
+		return getsid(0) != getpid() && !(c->stopped && group_apart(c));
 	default:
 		return false;
 	}
@@ -190,21 +200,16 @@ static int open_terminal(void)
 	return open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 }
 
-/* The stopped program, or its group (negative), which gets the terminal back if it had it. */
-static pid_t to_continue(const struct child *c)
+/* The program is about to be continued: its group gets the terminal back if it had it. */
+static void give_front(const struct child *c, pid_t group)
 {
-	pid_t group = getpgid(c->pid);
-	int fd;
+	int fd = c->had_front ? open_terminal() : -1;
 
-	if (group <= 0 || group == getpgrp())
-		return c->pid;
-	fd = c->had_front ? open_terminal() : -1;
-	if (fd >= 0) {
-		if (tcgetpgrp(fd) == getpgrp())
-			(void)tcsetpgrp(fd, group); /* SIGTTOU is blocked */
-		close(fd);
-	}
-	return -group;
+	if (fd < 0)
+		return;
+	if (tcgetpgrp(fd) == getpgrp())
+		(void)tcsetpgrp(fd, group); /* SIGTTOU is blocked */
+	close(fd);
 }
 
 static void pass_on(struct child *c, const struct signalfd_siginfo *s)
@@ -214,12 +219,16 @@ static void pass_on(struct child *c, const struct signalfd_siginfo *s)
 
 	if (signal == SIGCHLD || c->ended)
 		return;
-	if (by_process ? (pid_t)s->ssi_pid == c->pid : from_keyboard(signal))
+	if (by_process ? (pid_t)s->ssi_pid == c->pid : is_common(c, signal))
 		return;
 	if (signal == SIGCONT && !c->stopped)
 		return; /* a shell continues the whole group */
-	pid_t whom = signal == SIGCONT ? to_continue(c) : c->pid;
+	pid_t whom = c->pid, group = group_apart(c);
 
+	if (group && signal == SIGCONT)
+		give_front(c, group);
+	if (group && (signal == SIGCONT || (signal == SIGHUP && c->stopped && !by_process)))
+		whom = -group;
 	if (s->ssi_code == SI_QUEUE && whom > 0) {
 		union sigval value = {.sival_ptr = (void *)(uintptr_t)s->ssi_ptr};
 

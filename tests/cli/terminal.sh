@@ -136,7 +136,14 @@ for turn in (1, 2):
     expect('READ=line%d' % turn)
 os.write(fd, b'\x03')
 expect('PROMPT> ')
-type_line('exit')
+
+# its shell dies while it is stopped: it is hung up and continued
+type_line(usysv + ' run -- python3 ' + sys.argv[2] + '/group.py')
+reader = expect(r'READY=(\d+)\r').group(1)
+os.write(fd, b'\x1a')
+expect('Stopped')
+until_stopped(reader)
+os.kill(pid, signal.SIGKILL)
 os.waitpid(pid, 0)
 EOF
 cat >"$work/raw.py" <<'EOF'
