@@ -39,7 +39,7 @@ ifneq ($(origin PREFIX),file)
 endif
 	$(MAKE) all
 	meson install -C $(BUILD) --no-rebuild
-	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || ldconfig
+	[ -n "$(DESTDIR)" ] || [ "$$(id -u)" -ne 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
 
 clean:
 	rm -rf build build-*

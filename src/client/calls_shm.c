@@ -226,7 +226,7 @@ long call_shmat(int id, const void *address, int flags)
 	attach_drop_unused(tb, id);
 	rc = attach_segment(tb, &rq);
 	if ((rc == -ENOENT || rc == -ESTALE) && retire_is_final(tb->caller.base)) {
-		rc = -EIDRM; /* attached, so it is still there; its file is not */
+		rc = -EIDRM; /* still attached somewhere, but its file is gone */
 	} else if (rc == -ENOENT || rc == -ESTALE) {
 		/* no way to the file, after chroot say; or somebody has removed it */
 		report(REPORT_SEGMENT, "shmat: the memory of segment %d cannot be reached: %s", id,

@@ -37,8 +37,8 @@ uint32_t retire_users(const unsigned char *base);
 uint32_t retire_reapers(const unsigned char *base);
 
 /*
- * Was the namespace removed by force? Its objects are removed then, and no new ones come to be: who
- * is still in it gets EIDRM for them. [signal]
+ * Was the namespace removed by force? Its objects are removed then, and who is still in it gets
+ * EIDRM for new ones, but for a call that is just on its way. [signal]
  */
 bool retire_is_final(const unsigned char *base);
 

@@ -429,12 +429,14 @@ static int enter_namespace(struct process_record **ret_me)
 		 * child stays where what it has attached is written down. */
 		bool is_first = !vfork_depth && !session_registered() && !attach_fork_is_heir();
 		int rc = attach(NAMESPACE_CREATE | NAMESPACE_AUTO, false);
+		bool stays;
 
 		if (rc == 0)
 			rc = session_register_process(ret_me);
 		if (rc < 0 || session.adopted || tries == 100)
 			return rc;
-		if (!is_first || (retire_cancel(session.base) && !region_is_gone()))
+		stays = retire_cancel(session.base);
+		if (!is_first || (stays && !region_is_gone()))
 			return 0;
 		/* It was removed while this process entered: out again, and into a new one. */
 		leave_region(*ret_me);

@@ -65,7 +65,11 @@ bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uin
 		if (!u)
 			return false;
 		if (load_acquire(&u->gen) == gen && u->set_ix == ix) { /* UNDO_P1/A */
-			for (uint32_t num = 0; num < nsems && num < u->capacity; num++)
+			uint64_t bytes = arena_capacity(base, ref), room = 0;
+
+			if (bytes > sizeof(*u))
+				room = (bytes - sizeof(*u)) / sizeof(u->adj[0]);
+			for (uint32_t num = 0; num < nsems && num < room; num++)
 				if (u->adj[num])
 					return true;
 			return false;

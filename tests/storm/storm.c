@@ -67,6 +67,10 @@ static bool pass_on(void)
 	ssize_t n;
 
 	while ((n = pread(said_fd, text, sizeof(text) - 1, said_so_far)) > 0) {
+		const char *last = memrchr(text, '\n', (size_t)n);
+
+		/* whole lines, so that nothing is looked for in halves */
+		n = last ? last + 1 - text : n;
 		text[n] = 0;
 		said_so_far += n;
 		fputs(text, stderr);
