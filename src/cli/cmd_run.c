@@ -118,8 +118,9 @@ static bool is_listed(const char *list, const char *path)
 	return false;
 }
 
-/* Ours goes last: a sanitizer's library must come first, and the user's own go before. */
-static int set_environment(const struct namespace_place *place)
+/* Ours goes last: a sanitizer's library must come first, and the user's own go before.
+ * bare: ours is left out. */
+static int set_environment(const struct namespace_place *place, bool bare)
 {
 	char library[PATH_MAX], passed[NAMESPACE_NAME_MAX + 1 + PATH_MAX + 1];
 	const char *before = getenv("LD_PRELOAD");
@@ -135,7 +136,7 @@ static int set_environment(const struct namespace_place *place)
 		else if (asprintf(&all, "%s:%s", before, library) < 0)
 			all = NULL;
 	}
-	if (!all || setenv("LD_PRELOAD", all, 1) < 0 ||
+	if (!all || (!bare && setenv("LD_PRELOAD", all, 1) < 0) ||
 	    setenv("USYSV_NAMESPACE", place->name, 1) < 0 ||
 	    setenv("USYSV_REGION", passed, 1) < 0) {
 		cli_error("cannot set the environment: %s", strerror(ENOMEM));
@@ -365,8 +366,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 	return EXIT_OWN_FAILURE;
 }
 
-/* The program's path, with a warning when the library cannot get into it. 0 or an exit status. */
-static int find_program(const char *name, char ret_path[PATH_MAX])
+/* The program's path, with a warning when the library cannot get into it; *ret_bare: it is not to
+ * be offered to it. 0 or an exit status. */
+static int find_program(const char *name, char ret_path[PATH_MAX], bool *ret_bare)
 {
 	int error = program_find(name, ret_path);
 	const char *why;
@@ -375,7 +377,7 @@ static int find_program(const char *name, char ret_path[PATH_MAX])
 		cli_error("%s: %s", name, strerror(error));
 		return error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_EXECUTE;
 	}
-	why = program_out_of_reach(ret_path);
+	why = program_out_of_reach(ret_path, ret_bare);
 	if (why)
 		cli_error("warning: %s %s", ret_path, why);
 	return 0;
@@ -419,12 +421,13 @@ int cmd_run(int argc, char **argv)
 	struct child child;
 	char path[PATH_MAX];
 	int fd, error, status;
+	bool bare;
 
 	status = parse_options(argc, argv, &o);
 	if (status >= 0)
 		return status;
 	argv += optind;
-	status = find_program(argv[0], path);
+	status = find_program(argv[0], path, &bare);
 	if (status)
 		return status;
 	if (!child_make_room()) {
@@ -436,7 +439,7 @@ int cmd_run(int argc, char **argv)
 		       : open_private(&place, &fd);
 	if (error < 0)
 		return EXIT_OWN_FAILURE;
-	error = set_environment(&place);
+	error = set_environment(&place, bare);
 	if (error < 0)
 		goto drop;
 	/* Before the region is mapped: the child must not hold a part of it. */

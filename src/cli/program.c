@@ -92,17 +92,16 @@ static const char *wrong_loader(const char *interpreter)
 #ifdef __GLIBC__
 	if (musl)
 		return "is linked with musl, but this usysv was built for the GNU C library, so it "
-		       "will use the kernel's System V IPC or not start at all; use a usysv built "
-		       "with musl for it";
+		       "will use the kernel's System V IPC; use a usysv built with musl for it";
 #else
 	if (!musl)
 		return "is not linked with musl, as this usysv is, so it will use the kernel's "
-		       "System V IPC or not start at all; use a usysv built with its C library";
+		       "System V IPC; use a usysv built with its C library";
 #endif
 	return NULL;
 }
 
-static const char *elf_out_of_reach(int fd, const unsigned char *ident)
+static const char *elf_out_of_reach(int fd, const unsigned char *ident, bool *ret_dies)
 {
 	static const char is_static[] =
 		"is statically linked, so the preload library cannot reach it and it will use the "
@@ -117,6 +116,7 @@ static const char *elf_out_of_reach(int fd, const unsigned char *ident)
 #endif
 	} u;
 	char interpreter[PATH_MAX];
+	const char *why;
 
 	if (ident[EI_CLASS] != OWN_CLASS)
 		return OWN_CLASS == ELFCLASS64
@@ -146,7 +146,9 @@ static const char *elf_out_of_reach(int fd, const unsigned char *ident)
 		if (n <= 0)
 			return NULL;
 		interpreter[n] = 0;
-		return wrong_loader(interpreter);
+		why = wrong_loader(interpreter);
+		*ret_dies = why != NULL;
+		return why;
 	}
 	return is_static;
 }
@@ -168,11 +170,12 @@ static bool raises_rights(int fd, const char *path)
 	return getuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-const char *program_out_of_reach(const char *path)
+const char *program_out_of_reach(const char *path, bool *ret_dies)
 {
 	unsigned char head[PATH_MAX];
 	char script[PATH_MAX];
 
+	*ret_dies = false;
 	for (int depth = 0; depth <= INTERPRETER_DEPTH; depth++) {
 		int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 		const char *why = NULL;
@@ -189,7 +192,7 @@ const char *program_out_of_reach(const char *path)
 				      "will use the kernel's System V IPC; run it as the user it "
 				      "changes to";
 			else
-				why = elf_out_of_reach(fd, head);
+				why = elf_out_of_reach(fd, head, ret_dies);
 			close(fd);
 			return why;
 		}

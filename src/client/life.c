@@ -82,10 +82,10 @@ static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
 
 	if (is_error(pair))
 		return (int)pair;
-	/* That needs no descriptor and no path, but valgrind does not know it. */
+	/* That needs no descriptor and no path, but valgrind and qemu-user do not know it. */
 	first = sys_call(SYS_mremap, (long)(base + page_off), 0, PAGE_BYTES,
 			 MREMAP_MAYMOVE | MREMAP_FIXED, pair, 0);
-	if (first == -EINVAL) {
+	if (first == -EINVAL || first == -ENOMEM) {
 		struct page page = {page_off, pair};
 
 		first = spare_run(map_page, &page, sizeof(page));

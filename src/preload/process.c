@@ -110,6 +110,12 @@ static void take_over(char **environment)
 #endif
 }
 
+/*
+ * ThreadSanitizer, where it is linked into the program: its versions of the C library's functions
+ * lead nowhere before this, and the program's own constructor, which calls it, comes after ours.
+ */
+extern void __tsan_init(void) __attribute__((weak)); /* NOLINT: its name */
+
 /* glibc hands the arguments of main() to constructors; its environ may not be set up yet. */
 __attribute__((constructor)) static void start(int argc, char **argv, char **envp)
 {
@@ -118,6 +124,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 #ifndef __GLIBC__
 	envp = environ;
 #endif
+	if (__tsan_init)
+		__tsan_init();
 	thread_flush_signals = signals_flush;
 	session_on_attach = preload_install_fault_handlers;
 	if (session_attached())

@@ -34,4 +34,8 @@ if $cc -m32 -o "$work/small" "$work/four.c" 2>/dev/null; then
 	status 4 "$usysv" run -- "$work/small"
 	says '32-bit'
 fi
+if musl-gcc -o "$work/musl" "$work/four.c" 2>/dev/null; then
+	status 4 "$usysv" run -- "$work/musl"
+	says 'linked with musl'
+fi
 nothing_left || fail "something is left in $root"

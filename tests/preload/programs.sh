@@ -105,6 +105,12 @@ public class Try {
 END
 same java java "$work/Try.java"
 
+# ThreadSanitizer within the program is not set up when the first constructors run.
+echo 'int main(void) { return 3; }' > "$work/three.c"
+if clang -fsanitize=thread -o "$work/three" "$work/three.c" > "$work/found" 2>&1; then
+	same tsan "$work/three"
+fi
+
 same php php -r 'echo shell_exec("echo x"); exec("exit 3", $o, $r); echo $r, "\n";'
 same gdb sh -c 'gdb -batch -ex run -ex "print 6 * 7" --args sh -c "exit 3" |
 	sed "s/process [0-9]*/process/"'
