@@ -170,16 +170,13 @@ void attach_dir_close(long fd)
 /* 0, also when it is there already. */
 long attach_dir_make(void)
 {
-	char path[PATH_MAX];
 	long r;
 
 	if (!files.length)
 		return -ENOENT;
-	memcpy(path, files.directory, files.length + 1);
-	path[files.length - 1] = 0;
-	r = sys_call(SYS_mkdirat, AT_FDCWD, (long)path, 0777, 0, 0, 0);
+	r = sys_call(SYS_mkdirat, AT_FDCWD, (long)files.directory, 0777, 0, 0, 0);
 	if (r == 0) /* the umask may have taken from it */
-		r = sys_call(SYS_fchmodat, AT_FDCWD, (long)path, 0777, 0, 0, 0);
+		r = sys_call(SYS_fchmodat, AT_FDCWD, (long)files.directory, 0777, 0, 0, 0);
 	return r == -EEXIST ? 0 : r;
 }
 

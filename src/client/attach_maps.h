@@ -21,7 +21,7 @@ struct attach_maps {
 	bool by_text;
 	int error; /* -errno of what failed first; 0: nothing, so far */
 	uint32_t length, at;
-	char buffer[2048];
+	char buffer[512];
 };
 
 /* pid: also that of a thread; 0: this process. 0 or -errno: -ENOSYS where /proc does not show it at

@@ -2,8 +2,8 @@
 /* Is there room for a segment? See the header. Only looks, so that a death changes nothing. */
 #include "client/attach_room.h"
 
+#include <alloca.h>
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -36,7 +36,7 @@ static uint64_t free_bytes(void)
 {
 	const char *directory = attach_dir_path();
 	size_t length = directory ? strlen(directory) : 0;
-	char path[PATH_MAX];
+	char *path = alloca(length + 1); /* the stack may be a small one of signal handlers */
 	struct statfs fs;
 	struct sysinfo memory;
 	int door = attach_dir_door(), saved = errno;

@@ -18,6 +18,7 @@
 #include "client/namespace.h"
 
 #include <dirent.h>
+#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -210,8 +211,8 @@ static void leave(struct directories *d)
 static int enter_root(const struct namespace_place *place, bool create, struct directories *d,
 		      const char **ret_why)
 {
-	char base[PATH_MAX];
 	size_t n = (size_t)(last_part(place->root) - place->root);
+	char *base = alloca(n + 1); /* the stack may be a small one of signal handlers */
 
 	memcpy(base, place->root, n); /* with its last slash */
 	base[n] = 0;
@@ -405,19 +406,36 @@ static int make_region(int dir, unsigned flags, int *ret_fd, const char **ret_wh
 	return r;
 }
 
+static int check_header(int fd, unsigned char *page, uint64_t file_bytes, uint32_t *ret_removed,
+			const char **ret_why)
+{
+	const struct header_shm *h = (const void *)page;
+	int saved = errno, r;
+	ssize_t n = pread(fd, page, sizeof(*h), 0);
+
+	r = n < 0 ? -errno : 0;
+	errno = saved;
+	if (r < 0)
+		return failed(r, ret_why);
+	if ((size_t)n < sizeof(*h)) {
+		*ret_why = n == 0 ? "its region file is empty" : "its region file is truncated";
+		return -EINVAL;
+	}
+	r = region_validate(page, file_bytes, ret_why);
+	if (r == 0)
+		*ret_removed = h->removed;
+	return r;
+}
+
 /*
  * The header is read, not mapped: a hole would become a page of a file system that may be full,
- * and a truncated file a SIGBUS.
+ * and a truncated file a SIGBUS. Not to the stack, which may be a small one.
  */
 static int check_region(int fd, uint32_t *ret_removed, const char **ret_why)
 {
-	union {
-		struct header_shm header;
-		unsigned char bytes[sizeof(struct header_shm)];
-	} u;
 	struct statx st;
 	int saved = errno, r;
-	ssize_t n;
+	void *page;
 
 	r = sys_statx(fd, "", AT_EMPTY_PATH, &st);
 	if (r < 0)
@@ -429,20 +447,16 @@ static int check_region(int fd, uint32_t *ret_removed, const char **ret_why)
 	r = check_owner(&st, false, ret_why);
 	if (r < 0)
 		return r;
-	n = pread(fd, &u, sizeof(u), 0);
-	r = n < 0 ? -errno : 0;
+	_Static_assert(sizeof(struct header_shm) <= PAGE_BYTES, "the header outgrew its page");
+	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	errno = saved;
-	if (r < 0)
-		return failed(r, ret_why);
-	if ((size_t)n < sizeof(u)) {
-		*ret_why = n == 0 ? "its region file is empty" : "its region file is truncated";
-		return -EINVAL;
+	if (page == MAP_FAILED) {
+		*ret_why = "a page of memory cannot be had: is it limited (ulimit -d, -v)?";
+		return -ENOMEM;
 	}
-	r = region_validate(u.bytes, st.stx_size, ret_why);
-	if (r < 0)
-		return r;
-	*ret_removed = u.header.removed;
-	return 0;
+	r = check_header(fd, page, st.stx_size, ret_removed, ret_why);
+	munmap(page, PAGE_BYTES);
+	return r;
 }
 
 /* Takes back a removal that was asked for but is not final: whoever opens means to use it. */

@@ -38,4 +38,6 @@ if musl-gcc -o "$work/musl" "$work/four.c" 2>/dev/null; then
 	status 4 "$usysv" run -- "$work/musl"
 	says 'linked with musl'
 fi
+# A first call does not ask for more stack than small ones of handlers have.
+status 0 "$usysv" run -- "$user" small
 nothing_left || fail "something is left in $root"

@@ -14,6 +14,7 @@
  *                    again: there is room for one of them, which is then used
  *   user fill COUNT  writes the largest segment that is granted; then so many processes use a set
  *                    and a queue, all there at once
+ *   user small       makes its first calls in a signal handler with a stack of 8 KiB
  *   user removed     makes one object of each kind, has the segment attached and owes the set
  *                    something, says "ready" and waits for a line; then says what each call gets,
  *                    and what it gets in a child
@@ -205,6 +206,35 @@ static int room(size_t bytes)
 	return worst;
 }
 
+static void make_first_calls(int signal)
+{
+	struct sembuf up = {0, 1, SEM_UNDO};
+	int set = semget(IPC_PRIVATE, 1, 0600), id = shmget(IPC_PRIVATE, 4096, 0600);
+	void *p;
+
+	(void)signal;
+	if (set < 0 || id < 0 || semop(set, &up, 1) < 0)
+		_exit(1);
+	p = shmat(id, NULL, 0);
+	if (p == (void *)-1 || shmdt(p) < 0 || shmctl(id, IPC_RMID, NULL) < 0)
+		_exit(1);
+}
+
+/* The program's first calls are made in a signal handler, on as small a stack as is usual. */
+static int small(void)
+{
+	enum { STACK = 8192, GUARD = 65536 };
+	char *p = mmap(NULL, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	stack_t stack = {.ss_sp = p + GUARD, .ss_size = STACK};
+	struct sigaction action = {.sa_handler = make_first_calls, .sa_flags = SA_ONSTACK};
+
+	if (p == MAP_FAILED || mprotect(p, GUARD, PROT_NONE) < 0 || sigaltstack(&stack, NULL) < 0 ||
+	    sigaction(SIGUSR1, &action, NULL) < 0)
+		return 2;
+	return raise(SIGUSR1);
+}
+
 /* One that did not use the objects before. */
 static int newcomer(int set, int queue)
 {
@@ -350,6 +380,8 @@ int main(int argc, char **argv)
 		return get(argv[2]);
 	if (strcmp(what, "room") == 0 && argc > 2)
 		return room(strtoul(argv[2], NULL, 0));
+	if (strcmp(what, "small") == 0)
+		return small();
 	if (strcmp(what, "fill") == 0 && argc > 2)
 		return fill(atoi(argv[2]));
 	if (strcmp(what, "segment") == 0)
@@ -359,6 +391,6 @@ int main(int argc, char **argv)
 	if (strcmp(what, "limits") == 0)
 		return limits();
 	fprintf(stderr, "user: hold [KEY] | sleep ID | receive ID | get KEY | segment | room BYTES "
-			"| fill COUNT | removed | limits\n");
+			"| fill COUNT | small | removed | limits\n");
 	return 2;
 }
