@@ -108,17 +108,18 @@ bool attach_can_ask(struct caller *c, uint32_t proc_ix, pid_t *ret_pid)
 
 static bool make_tables(struct attach_census *k, uint32_t segments, uint32_t processes)
 {
-	size_t places = 16;
+	size_t places = 16, bytes;
 	long memory;
 
 	while (places < 2 * (size_t)segments)
 		places *= 2;
-	k->bytes = segments * (sizeof(*k->inode) + sizeof(*k->sum) + sizeof(*k->of_one)) +
-		   places * sizeof(*k->by_inode) + processes;
-	memory = sys_call(SYS_mmap, 0, (long)k->bytes, PROT_READ | PROT_WRITE,
+	bytes = segments * (sizeof(*k->inode) + sizeof(*k->sum) + sizeof(*k->of_one)) +
+		places * sizeof(*k->by_inode) + processes;
+	memory = sys_call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory < 0 && memory > -4096)
 		return false;
+	k->bytes = bytes;
 	k->inode = (uint64_t *)memory; /* the widest first */
 	k->by_inode = (uint32_t *)(k->inode + segments);
 	k->sum = k->by_inode + places;
@@ -153,10 +154,8 @@ void attach_census_take(struct caller *c, struct attach_census *k)
 	uint32_t segments = region_object_count(c->base, FAMILY_SHM);
 
 	*k = (struct attach_census){0};
-	if (!segments || !make_tables(k, segments, region_proc_count(c->base))) {
-		*k = (struct attach_census){0};
+	if (!segments || !make_tables(k, segments, region_proc_count(c->base)))
 		return;
-	}
 	enter_segments(c, k);
 	for (uint32_t p = 0; p < k->processes; p++) {
 		struct counting one = {.census = k, .base = c->base};

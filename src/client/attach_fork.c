@@ -13,21 +13,14 @@
 #include "ipc/repair.h"
 #include "ipc/shm.h"
 
-/* Ends a section in which nothing was done on behalf of a call. */
-static void leave(struct thread_block *tb)
-{
-	if (tb->caller.owed)
-		rlock_settle(&tb->caller);
-	section_leave(tb);
-}
-
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
 {
 	section_enter(tb);
 	/* no memory: the child is counted when it makes a call */
 	while (shm_fork(&tb->caller, child_ix, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
-	leave(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
 }
 
 /* Between fork's two sides, where the child has no slot yet. With both locks held. */
@@ -70,16 +63,16 @@ void attach_fork_take(struct thread_block *tb)
 	section_enter(tb);
 	while (shm_inherit(&tb->caller, heritage.record, heritage.count) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
-	leave(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
 	attach_fork_drop();
 }
 
 void attach_begin_anew(struct thread_block *tb)
 {
-	struct caller *c = &tb->caller;
-
 	section_enter(tb);
-	while (repair_begin_anew(c, time(NULL)) == OUTCOME_BUSY)
+	while (repair_begin_anew(&tb->caller, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
-	leave(tb);
+	rlock_settle(&tb->caller);
+	section_leave(tb);
 }

@@ -52,33 +52,6 @@ struct undo_shm *sem_undo_at(struct caller *c, uint32_t ref, const struct sem_vi
 	return u;
 }
 
-bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
-		   uint32_t nsems)
-{
-	struct caller c = {.base = (unsigned char *)(uintptr_t)base};
-	const struct proc_shm *proc = region_proc(base, proc_ix);
-	uint32_t ref = proc ? proc->undo_ref : 0;
-
-	for (uint32_t n = 0; ref && n < OBJECT_CAPACITY * 2; n++) {
-		const struct undo_shm *u = record_at(&c, ref);
-
-		if (!u)
-			return false;
-		if (load_acquire(&u->gen) == gen && u->set_ix == ix) { /* UNDO_P1/A */
-			uint64_t bytes = arena_capacity(base, ref), room = 0;
-
-			if (bytes > sizeof(*u))
-				room = (bytes - sizeof(*u)) / sizeof(u->adj[0]);
-			for (uint32_t num = 0; num < nsems && num < room; num++)
-				if (u->adj[num])
-					return true;
-			return false;
-		}
-		ref = u->next_in_proc_ref;
-	}
-	return false;
-}
-
 static uint64_t undo_lock_off(uint32_t proc_ix)
 {
 	return PROCS_OFF + (uint64_t)proc_ix * sizeof(struct proc_shm) +
@@ -93,7 +66,8 @@ static void touch(struct proc_shm *proc, struct undo_shm *u)
 		u->stamp = ++proc->undo_clock;
 }
 
-/* In the process's list: the record of this set, else one that can be used again. Lock held. */
+/* In the process's list: the record of this set, else one that can be used again. Lock held, but by
+ * who only looks. */
 static uint32_t search_list(struct caller *c, const struct proc_shm *proc, const struct sem_view *v,
 			    uint32_t *ret_reusable)
 {
@@ -114,6 +88,24 @@ static uint32_t search_list(struct caller *c, const struct proc_shm *proc, const
 		ref = u->next_in_proc_ref;
 	}
 	return 0;
+}
+
+bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
+		   uint32_t nsems)
+{
+	struct caller c = {.base = (unsigned char *)(uintptr_t)base};
+	const struct proc_shm *proc = region_proc(base, proc_ix);
+	const struct sem_view v = {.ix = ix, .gen = gen, .nsems = nsems};
+	uint32_t reusable, ref = proc ? search_list(&c, proc, &v, &reusable) : 0;
+	const struct undo_shm *u = record_at(&c, ref);
+	uint64_t bytes = u ? arena_capacity(base, ref) : 0, room = 0;
+
+	if (bytes > sizeof(*u))
+		room = (bytes - sizeof(*u)) / sizeof(u->adj[0]);
+	for (uint32_t num = 0; num < nsems && num < room; num++)
+		if (u->adj[num])
+			return true;
+	return false;
 }
 
 /* A record for this set, reserved for the thread in undo_reserved; or, when the process has one,

@@ -318,6 +318,8 @@ static long take(int view, int fd, const struct stat *st, long begin)
 	n = read_back(fd, text, n < VIEW_WRITE_MAX ? n : VIEW_WRITE_MAX);
 	if (n <= 0)
 		return n;
+	if (begin < 0)
+		begin += at;
 	/* Of a file that is written only, all is new; a hole: see above. */
 	rc = text[0] && (is_write_only || begin == 0) ? view_write(view, text, (size_t)n) : 0;
 	sys_call(SYS_ftruncate, fd, 0, 0, 0, 0, 0);

@@ -45,9 +45,9 @@ int procview_written(dev_t dev, ino_t inode);
 bool procview_is(int fd);
 
 /*
- * Something may have been written to the descriptor, from this position on: if it is a view's, the
- * namespace takes it, or ignores it, where it does not begin at 0. How much of it was looked at (0:
- * all) or -errno, as of write(2).
+ * Something may have been written to the descriptor, from this position on (negative: so many bytes
+ * up to the present one): if it is a view's, the namespace takes it, or ignores it, where it does
+ * not begin at 0. How much of it was looked at (0: all) or -errno, as of write(2).
  */
 long procview_settle(int fd, long begin);
 

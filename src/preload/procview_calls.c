@@ -243,7 +243,7 @@ static ssize_t wrote(int fd, ssize_t n, int64_t begin)
 	long rc = 0;
 
 	if (n > 0)
-		rc = procview_settle(fd, begin >= 0 ? begin : lseek(fd, 0, SEEK_CUR) - n);
+		rc = procview_settle(fd, begin >= 0 ? begin : -n);
 	errno = rc < 0 ? (int)-rc : saved;
 	if (rc < 0)
 		return -1;

@@ -372,15 +372,22 @@ static void write_counts_at_once(void **state)
 	CHECK_OK(close(copy));
 }
 
+static int open_and_read(void)
+{
+	char text[32];
+	int fd = (int)CHECK_OK(open(LIMIT, O_RDWR));
+
+	CHECK_INT(read(fd, text, sizeof(text)), 5);
+	return fd;
+}
+
 static void text_can_be_read_back(void **state)
 {
 	int fd;
-	char text[32];
 
 	(void)state;
 	begin();
-	fd = (int)CHECK_OK(open(LIMIT, O_RDWR));
-	CHECK_INT(read(fd, text, sizeof(text)), 5);
+	fd = open_and_read();
 	CHECK_INT(lseek(fd, 0, SEEK_SET), 0);
 	CHECK_INT(write(fd, "77\n", 3), 3);
 	CHECK_INT(msgmax(), 77);
@@ -417,12 +424,10 @@ static void write_tells_how_much_counted(void **state)
 static void what_is_not_at_the_beginning_is_passed_over(void **state)
 {
 	int fd;
-	char text[32];
 
 	(void)state;
 	begin();
-	fd = (int)CHECK_OK(open(LIMIT, O_RDWR));
-	CHECK_INT(read(fd, text, sizeof(text)), 5);
+	fd = open_and_read();
 	CHECK_INT(write(fd, "junk\n", 5), 5);
 	CHECK_INT(pwrite(fd, "junk\n", 5, 1), 5);
 	CHECK_INT(msgmax(), 8192);

@@ -237,6 +237,24 @@ static void test_fork(void **state)
 	remove_segments(a);
 }
 
+/* A block that was given back is the next one's to take, from the same pool, and a sweep leaves it
+ * to him. */
+static void stays_with_taker(struct actor *taker, uint32_t pool_of, struct actor *sweeper,
+			     uint32_t ref)
+{
+	unsigned char *base = taker->c.base;
+	uint32_t own = taker->c.proc_ix;
+
+	taker->c.proc_ix = pool_of;
+	EXPECT_INT(arena_take(&taker->c, ARENA_GENERAL, NAME_SIDE, arena_capacity(base, ref)),
+		   OUTCOME_DONE);
+	EXPECT_INT(actor_slot(taker)->name_ref[NAME_SIDE], ref);
+	engine_sweep(sweeper);
+	EXPECT_INT(engine_check(sweeper->e), 0);
+	EXPECT_INT(arena_give(&taker->c, NAME_SIDE), OUTCOME_DONE);
+	taker->c.proc_ix = own;
+}
+
 /* Its slot is emptied before anybody has buried the parent, and what was the slot's is somebody
  * else's by then. */
 static void test_parent_dead_with_the_records_in_hand(void **state)
@@ -244,7 +262,7 @@ static void test_parent_dead_with_the_records_in_hand(void **state)
 	struct actor *g = engine_join(*state), *a = engine_join(*state), *b;
 	struct engine *e = *state;
 	int32_t id = new_segment(g, 0, 1);
-	uint32_t child, ref, own;
+	uint32_t child, ref;
 
 	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
 	child = fork_records(a);
@@ -257,15 +275,7 @@ static void test_parent_dead_with_the_records_in_hand(void **state)
 	free_reserved(g);
 	EXPECT_INT(region_proc(e->base, child)->state, PROC_FREE);
 	b = engine_join(e);
-	own = b->c.proc_ix;
-	b->c.proc_ix = a->c.proc_ix; /* of the same pool */
-	EXPECT_INT(arena_take(&b->c, ARENA_GENERAL, NAME_SIDE, arena_capacity(e->base, ref)),
-		   OUTCOME_DONE);
-	EXPECT_INT(actor_slot(b)->name_ref[NAME_SIDE], ref);
-	engine_sweep(g);
-	EXPECT_INT(engine_check(e), 0);
-	EXPECT_INT(arena_give(&b->c, NAME_SIDE), OUTCOME_DONE);
-	b->c.proc_ix = own;
+	stays_with_taker(b, a->c.proc_ix, g, ref);
 	remove_segments(g);
 }
 
@@ -276,7 +286,7 @@ static void test_image_gone_with_the_records_in_hand(void **state)
 	struct engine *e = *state;
 	int32_t id = new_segment(g, 0, 1);
 	struct actor next;
-	uint32_t ref, group, own = b->c.proc_ix;
+	uint32_t ref, group;
 
 	EXPECT_INT(attach_at(a, id, PAGE_BYTES), 0);
 	ref = actor_proc(a)->attach_ref;
@@ -290,14 +300,7 @@ static void test_image_gone_with_the_records_in_hand(void **state)
 	next.c.thread_ix = group * GROUP_SPAN;
 	EXPECT_INT(repair_begin_anew(&next.c, NOW), OUTCOME_DONE);
 	EXPECT_INT(engine_blocks(e), 0);
-	b->c.proc_ix = a->c.proc_ix; /* of the same pool */
-	EXPECT_INT(arena_take(&b->c, ARENA_GENERAL, NAME_SIDE, arena_capacity(e->base, ref)),
-		   OUTCOME_DONE);
-	EXPECT_INT(actor_slot(b)->name_ref[NAME_SIDE], ref);
-	engine_sweep(g);
-	EXPECT_INT(engine_check(e), 0);
-	EXPECT_INT(arena_give(&b->c, NAME_SIDE), OUTCOME_DONE);
-	b->c.proc_ix = own;
+	stays_with_taker(b, a->c.proc_ix, g, ref);
 	*a = next;
 	a->c.context = a;
 	remove_segments(g);
