@@ -26,4 +26,13 @@ int futex_wait(const void *word, uint32_t value, const struct timespec *deadline
 int futex_wait_either(const void *a, uint32_t value_a, const void *b, uint32_t value_b,
 		      const struct timespec *deadline);
 
+/* The same for up to FUTEX_WORDS_MOST words, without a deadline. The index of a word that was woken
+ * (others may have been), or -errno. */
+#define FUTEX_WORDS_MOST 128u
+struct futex_word {
+	const uint32_t *word;
+	uint32_t value;
+};
+int futex_wait_any(const struct futex_word *words, unsigned count);
+
 #endif

@@ -9,8 +9,10 @@
 
 #include "base/sys.h"
 #include "client/wait.h"
+#include "core/region.h"
 #include "core/rlock.h"
 #include "ipc/repair.h"
+#include "ipc/sem.h"
 #include "ipc/shm.h"
 
 void attach_fork_record(struct thread_block *tb, uint32_t child_ix)
@@ -74,5 +76,7 @@ void attach_begin_anew(struct thread_block *tb)
 	while (repair_begin_anew(&tb->caller, time(NULL)) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
 	rlock_settle(&tb->caller);
+	if (region_known_proc(tb->caller.base, tb->caller.proc_ix)->undo_ref)
+		sem_undo_announce(&tb->caller);
 	section_leave(tb);
 }

@@ -23,6 +23,27 @@
  *    death     marked by the kernel; that is what it is for
  *    progress  wait-free
  *    tests     unit/life
+ *
+ * A second word on the list is for the reaper, who would like to know of deaths at once: the kernel
+ * wakes a single waiter of a word, and who waits for a lock should not come second. There is one in
+ * a group, at the end of the page, and room for its node beside the nodes of the first two threads.
+ *
+ *   WATCH_P1  notice of a death
+ *    word      watch word (the last of a group's page); header_shm.undo_owners
+ *    states    watch word: 0 > tid (with FUTEX_WAITERS while it is watched) > OWNER_DIED > tid of
+ *              another thread; 0 when a process takes the group
+ *    writers   watch word: a thread of the group, by CAS from 0 or a marked one; who takes the
+ *              group; the kernel; watchers add FUTEX_WAITERS by CAS. undo_owners: whoever comes to
+ *              have undo records, by his first one or as the image that takes them over, adds one
+ *    order     undo_ref is stored before undo_owners is counted up (R). A watcher reads that (A)
+ *              before he looks for whom to watch, and sleeps only while it is the same
+ *    stale-ok  everything: a missed notice is made up for by the region's close event, when the
+ *              memory of the dead has gone (reaper/loop.h), and by looking once a second
+ *    death     owner: that is what it is for. Between undo_ref and the count: not watched. Watcher:
+ *              the next reaper's begins from nothing. Woken and killed before it has woken other
+ *              waiters of the word: these look again by themselves
+ *    progress  wait-free for all but the watcher
+ *    tests     unit/life, unit/watch
  */
 #include "client/life.h"
 
@@ -49,6 +70,8 @@ struct node {
 	uintptr_t prev;
 	uintptr_t next;
 } __attribute__((packed, aligned(4)));
+
+#define NODES_BYTES 40u /* at the beginning of the private page; a list of ours follows */
 
 static bool is_error(long r)
 {
@@ -118,35 +141,61 @@ static void link_node(struct robust_list_head *head, struct node *node)
 	crash_barrier();
 }
 
+/* The node of a word of the first page, which lies in the second; null: it does not, in a C library
+ * with other distances. */
+static struct node *node_of(unsigned char *pair, const struct robust_list_head *head,
+			    uint64_t word_off)
+{
+	uintptr_t page = (uintptr_t)pair + PAGE_BYTES;
+	uintptr_t node = (uintptr_t)pair + word_off - (uintptr_t)head->futex_offset -
+			 offsetof(struct node, next);
+
+	return node >= page && node + sizeof(struct node) <= page + NODES_BYTES
+		       ? (struct node *)node
+		       : NULL;
+}
+
+/* The group's watch word becomes this thread's if it is nobody's and has room for a node. */
+static void take_watch(unsigned char *pair, struct robust_list_head *head, const struct node *own)
+{
+	uint32_t *word = (uint32_t *)(void *)(pair + WATCH_WORD_OFF);
+	struct node *node = node_of(pair, head, WATCH_WORD_OFF);
+	uint32_t seen = load_acquire(word); /* WATCH_P1/A */
+
+	if (!node || node < own + 1 || (seen && !(seen & LIFE_DIED)))
+		return;
+	if (cas(word, &seen, (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0))) /* WATCH_P1/R */
+		link_node(head, node);
+}
+
 int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private)
 {
 	struct robust_list_head *head = NULL;
 	size_t length = 0;
 	unsigned char *pair;
 	uint64_t page = group_off(thread_ix / GROUP_SPAN);
-	uintptr_t word, node;
+	struct node *node;
 	int rc = map_pair(base, page, &pair);
 
 	if (rc < 0)
 		return rc;
 	rc = (int)sys_call(SYS_get_robust_list, 0, (long)&head, (long)&length, 0, 0, 0);
-	word = (uintptr_t)pair + (life_off(thread_ix) - page);
 	*ret_private = pair + PAGE_BYTES;
 	if (rc < 0)
 		return 0; /* forbidden (seccomp): deaths are found by the image's token */
 	if (!head) {
 		/* No list yet: one of ours, with the same distances. */
-		head = (struct robust_list_head *)(void *)(pair + PAGE_BYTES + 40);
+		head = (struct robust_list_head *)(void *)(pair + PAGE_BYTES + NODES_BYTES);
 		head->list.next = &head->list;
 		head->futex_offset = -32;
 		head->list_op_pending = NULL;
 		(void)sys_call(SYS_set_robust_list, (long)head, sizeof(*head), 0, 0, 0, 0);
 	}
-	node = word - (uintptr_t)head->futex_offset - sizeof(uintptr_t);
-	if (node < (uintptr_t)pair + PAGE_BYTES ||
-	    node + sizeof(struct node) > (uintptr_t)pair + PAGE_BYTES + 40)
-		return 0; /* a C library with other distances: as above */
-	link_node(head, (struct node *)node);
+	node = node_of(pair, head, life_off(thread_ix) - page);
+	if (!node)
+		return 0; /* as above */
+	link_node(head, node);
+	take_watch(pair, head, node);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How others learn of a thread's death: its life word, a word of the region that the kernel marks
- * when the thread dies, however it dies. Card LIFE_P1 is in life.c.
+ * when the thread dies, however it dies. Cards LIFE_P1 and WATCH_P1 are in life.c.
  */
 #ifndef USYSV_CLIENT_LIFE_H
 #define USYSV_CLIENT_LIFE_H

@@ -72,6 +72,13 @@ void session_leave_undo(void);
 /* Looks for dead processes of the namespace and buries them. [signal] */
 void session_sweep(void);
 
+/* The same for those alone of whom a thread is marked dead: asks the kernel about nobody else. */
+void session_sweep_marked(void);
+
+/* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
+ * have another than its parent. */
+uint32_t session_pid_view(void);
+
 /* The pid in this process slot as this process sees pids; 0: it does not see that one. */
 uint32_t session_visible_pid(uint32_t proc_ix);
 

@@ -25,6 +25,7 @@
 /* How long a call waits for another's burial of the same process: the other one may be stopped. */
 #define BURY_TRIES   200
 #define BURY_POLL_NS 5000000ll
+#define SWEEP_TRIES  1000
 
 void session_exit(void)
 {
@@ -195,10 +196,23 @@ static void free_reserved(struct thread_block *tb)
 	}
 }
 
+static void sweep(struct thread_block *tb, bool thorough)
+{
+	bool busy = true;
+
+	section_enter(tb);
+	for (int tries = 0; busy && tries < SWEEP_TRIES; tries++) {
+		repair_sweep(&tb->caller, time(NULL), thorough, &busy);
+		if (busy)
+			wait_busy_in_section(tb);
+	}
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+}
+
 void session_sweep(void)
 {
 	struct thread_block *tb;
-	bool busy = true;
 	int error;
 
 	if (!session_is_attached())
@@ -207,15 +221,17 @@ void session_sweep(void)
 	if (!tb)
 		return;
 	free_reserved(tb);
-	section_enter(tb);
-	for (int tries = 0; busy && tries < 1000; tries++) {
-		repair_sweep(&tb->caller, time(NULL), true, &busy);
-		if (busy)
-			wait_busy_in_section(tb);
-	}
-	rlock_settle(&tb->caller);
-	section_leave(tb);
+	sweep(tb, true);
 	attach_sweep(tb);
+}
+
+void session_sweep_marked(void)
+{
+	int error;
+	struct thread_block *tb = session_thread(&error);
+
+	if (tb)
+		sweep(tb, false);
 }
 
 void session_leave_undo(void)

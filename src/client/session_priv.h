@@ -54,10 +54,6 @@ void session_restore_signals(const uint64_t *old);
 
 pid_t session_pid(void);
 
-/* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
- * have another than its parent. */
-uint32_t session_pid_view(void);
-
 /* The record of the calling process, if it is registered; else null. */
 struct process_record *session_registered(void);
 

@@ -14,6 +14,7 @@
 #include "client/wait.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <sys/syscall.h>
 
@@ -135,6 +136,16 @@ static uint32_t *watch_life(struct thread_block *tb, uint32_t owner_link, uint32
 	return seen & LIFE_DIED ? NULL : life;
 }
 
+/* The kernel has woken one waiter of the life word; a watcher may be another (WATCH_P1). */
+static void pass_on_death(const struct caller *c, uint32_t owner_ix)
+{
+	const uint32_t *life = region_life(c->base, owner_ix);
+
+	if (life && (load_acquire(life) & (LIFE_DIED | LIFE_WAITERS)) ==
+			    (LIFE_DIED | LIFE_WAITERS)) /* LIFE_P1/A */
+		futex_wake(life, INT_MAX);
+}
+
 /* Sleeps while *word == value, until the owner dies (or who has claimed its slot, if it is dead) or
  * the poll is due. */
 static int sleep_on(struct thread_block *tb, const uint32_t *word, uint32_t value,
@@ -181,8 +192,10 @@ static void after_sleep(struct thread_block *tb, const struct busy *b, bool time
 		c->owed = (uint32_t)b->word_off;
 		store_crash(&region_self(c)->held, (uint32_t)b->word_off);
 	}
-	if (b->owner_link && c->ops->is_dead(c, b->owner_link - 1, timed_out))
+	if (b->owner_link && c->ops->is_dead(c, b->owner_link - 1, timed_out)) {
+		pass_on_death(c, b->owner_link - 1);
 		rlock_recover(c, b->owner_link - 1, timed_out);
+	}
 	section_leave(tb);
 }
 

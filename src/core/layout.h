@@ -121,7 +121,7 @@ struct proc_shm {
 #define PROC_REAPER    1u /* a reaper: not counted as a user of the namespace */
 #define PROC_TOKENLESS 2u /* it could not take the kernel's token: that it is free says nothing */
 
-/* Life word: the thread's id while it lives; the kernel marks it at its death. */
+/* Life word, watch word: the thread's id while it lives; the kernel marks it at its death. */
 #define LIFE_DIED    0x40000000u /* FUTEX_OWNER_DIED */
 #define LIFE_WAITERS 0x80000000u /* FUTEX_WAITERS */
 
@@ -253,8 +253,10 @@ struct thread_shm {
 	uint32_t spare2[19];
 };
 
-#define THREAD_BYTES   768u
-#define LIFE_WORDS_OFF (PAGE_BYTES - GROUP_THREADS * 4u) /* at the very end of the group's page */
+#define THREAD_BYTES 768u
+/* At the very end of the group's page: its threads' life words, then the group's watch word. */
+#define LIFE_WORDS_OFF (PAGE_BYTES - (GROUP_THREADS + 1) * 4u)
+#define WATCH_WORD_OFF (PAGE_BYTES - 4u)
 
 /* ---- Ids --------------------------------------------------------------------------------- */
 
@@ -516,6 +518,7 @@ struct header_shm {
 	_Alignas(8) int64_t created; /* seconds since 1970 */
 	uint32_t removed;            /* 1: on its way out, nobody may enter any more */
 	uint32_t reaper_link;        /* thread of the reaper in office */
+	uint32_t undo_owners; /* counts processes that came to have undo records (card WATCH_P1) */
 	_Alignas(64) uint32_t proc_hi;
 	uint32_t group_hi;
 	_Alignas(64) struct limits_shm limits;

@@ -138,7 +138,8 @@ int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group)
 			if (rc < 0)
 				return rc;
 		}
-		if (cas(region_group_owner(base, g), &seen, mine)) { /* REG_P2/R */
+		if (cas(region_group_owner(base, g), &seen, mine)) {   /* REG_P2/R */
+			store_release(region_known_watch(base, g), 0); /* WATCH_P1/R */
 			*ret_group = g;
 			return 0;
 		}

@@ -123,6 +123,12 @@ static inline uint32_t *region_life(const unsigned char *base, uint32_t ix)
 	return region_thread(base, ix) ? region_known_life(base, ix) : NULL;
 }
 
+/* Watch word of a group that the caller knows to exist (card WATCH_P1). */
+static inline uint32_t *region_known_watch(const unsigned char *base, uint32_t group)
+{
+	return (uint32_t *)region_at(base, group_off(group % GROUP_CAPACITY) + WATCH_WORD_OFF);
+}
+
 /* Owner word of a group: process index + 1 in the low half, its generation above; 0 free. */
 static inline uint64_t *region_group_owner(const unsigned char *base, uint32_t group)
 {

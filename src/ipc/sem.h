@@ -89,6 +89,9 @@ uint64_t sem_total(const unsigned char *base, uint32_t ix);
  * semaphores? */
 bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uint32_t gen,
 		   uint32_t nsems);
+/* To who watches for the death of processes with undo records: the caller's is now one (WATCH_P1).
+ */
+void sem_undo_announce(struct caller *c);
 /* Applies all undo records of a process that has ended (or is the caller's own, exiting) and, with
  * free_records, gives them back. Most recently used set first. */
 int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_records);

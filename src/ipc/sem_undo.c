@@ -20,7 +20,9 @@
  *    tests     unit/sem-undo, conform/sem_undo
  */
 #include <errno.h>
+#include <limits.h>
 
+#include "base/futex.h"
 #include "core/arena.h"
 #include "core/ids.h"
 #include "core/rlock.h"
@@ -108,6 +110,14 @@ bool sem_undo_owes(const unsigned char *base, uint32_t proc_ix, uint32_t ix, uin
 	return false;
 }
 
+void sem_undo_announce(struct caller *c)
+{
+	uint32_t *owners = &region_header(c->base)->undo_owners;
+
+	(void)fetch_add(owners, 1); /* WATCH_P1/R: that it has changed is all */
+	futex_wake(owners, INT_MAX);
+}
+
 /* A record for this set, reserved for the thread in undo_reserved; or, when the process has one,
  * that one in *ret_found. */
 static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_found)
@@ -115,6 +125,7 @@ static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_fou
 	struct thread_shm *self = region_self(c);
 	struct proc_shm *proc = region_known_proc(c->base, c->proc_ix);
 	uint64_t bytes = sizeof(struct undo_shm) + (uint64_t)v->nsems * sizeof(int16_t);
+	bool is_first = !proc->undo_ref;
 	uint32_t reusable, ref;
 	struct undo_shm *u;
 	int rc;
@@ -157,6 +168,8 @@ static int reserve(struct caller *c, const struct sem_view *v, uint32_t *ret_fou
 		store_crash(&self->name_ref[NAME_POCKET], 0);
 	}
 	rlock_release(c, undo_lock_off(c->proc_ix));
+	if (is_first)
+		sem_undo_announce(c);
 	return OUTCOME_DONE;
 damaged:
 	rlock_release(c, undo_lock_off(c->proc_ix));

@@ -26,7 +26,7 @@ static const int64_t followup_ns[] = {2 * MS, 20 * MS, 200 * MS};
 #define BLIND_LOOK_NS  (20 * MS)
 #define LOOKS_APART_NS (2 * MS) /* many events at once are one look */
 
-enum { EVENT_INOTIFY, EVENT_WATCHED };
+enum { EVENT_INOTIFY, EVENT_WATCHED, EVENT_NOTICE };
 
 static int64_t now_ns(void)
 {
@@ -98,6 +98,9 @@ int reaper_begin(struct reaper *r, const struct namespace_place *place, int regi
 		return error;
 	}
 	open_inotify(r);
+	if (watch_begin(&r->watch, base, session_pid_view()) == 0 &&
+	    add(r, r->watch.fd, EVENT_NOTICE) < 0)
+		watch_end(&r->watch);
 	reaper_look(r);
 	return 0;
 }
@@ -167,10 +170,13 @@ bool reaper_step(struct reaper *r, int max_wait_ms)
 		ms = max_wait_ms;
 	n = epoll_wait(r->epoll_fd, events, 4, ms);
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.u32 == EVENT_WATCHED)
+		if (events[i].data.u32 == EVENT_WATCHED) {
 			watched = true;
-		else
-			heard(r);
+			continue;
+		}
+		if (events[i].data.u32 == EVENT_NOTICE && (watch_news(&r->watch) & WATCH_MARKED))
+			session_sweep_marked(); /* somebody may sleep for it */
+		heard(r);
 	}
 	if (now_ns() >= r->due_ns)
 		reaper_look(r);
@@ -186,7 +192,7 @@ static bool only_dying(const struct reaper *r)
 		const struct proc_shm *p = region_proc(r->base, i);
 		enum ident_state state;
 
-		/* A reserved slot that is left over is freed by looking. */
+		/* REG_P2/A. A reserved slot that is left over is freed by looking. */
 		if (!p || PROC_STATE(load_acquire(&p->state)) != PROC_LIVE ||
 		    (p->flags & PROC_REAPER))
 			continue;
@@ -241,6 +247,7 @@ void reaper_end(struct reaper *r)
 
 	if (tb)
 		office_leave(&tb->caller);
+	watch_end(&r->watch);
 	session_exit();
 	if (r->inotify_fd >= 0)
 		close(r->inotify_fd);

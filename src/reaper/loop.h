@@ -5,8 +5,9 @@
  *
  * How it learns of a death: each registered process holds a mapping of a file description of its
  * own of the region file, so the kernel's close event for that file comes when the process's
- * memory goes, at whatever kind of death. Where inotify cannot be had, it looks every 20 ms; and
- * once a second in any case.
+ * memory goes, at whatever kind of death. Of those for whose SEM_UNDO others may sleep it hears
+ * before (watch.h). Where inotify cannot be had, it looks every 20 ms; and once a second in any
+ * case.
  *
  * The process that runs it may be killed anywhere: the office is then vacant (OFFICE_P1).
  */
@@ -17,12 +18,14 @@
 #include <stdint.h>
 
 #include "client/namespace.h"
+#include "reaper/watch.h"
 
 struct reaper {
 	struct namespace_place place;
 	int region_fd;
 	unsigned char *base;
 	int epoll_fd, inotify_fd; /* inotify_fd -1: look often instead */
+	struct watch watch;
 	int64_t swept_ns, due_ns; /* last and next look */
 	unsigned followup; /* next of the further looks: a death takes a moment to complete */
 	uint32_t users;    /* registered processes at the last look, without reapers */

@@ -83,13 +83,6 @@ int futex_wait(const void *word, uint32_t value, const struct timespec *deadline
 	return rc < 0 ? -errno : 0;
 }
 
-int futex_wait_either(const void *a, uint32_t value_a, const void *b, uint32_t value_b,
-		      const struct timespec *deadline)
-{
-	(void)a, (void)value_a, (void)b, (void)value_b, (void)deadline;
-	return -ENOSYS;
-}
-
 bool engine_woken(const struct engine *e, uint64_t word_off, uint32_t since)
 {
 	uint32_t n = load_acquire(&e->shared->wakes);

@@ -19,7 +19,7 @@ import sys
 
 import lintlib
 
-FOLDERS = ('src/core', 'src/ipc', 'src/client')
+FOLDERS = ('src/core', 'src/ipc', 'src/client', 'src/reaper')
 ORDERED = ('load_acquire', 'store_release', 'exchange', 'cas', 'fetch_or', 'fetch_add',
            'fence_acquire')
 RELAXED = ('load_relaxed', 'store_relaxed')

@@ -13,6 +13,7 @@
  *   held   it holds the semaphore's word, for a semop with SEM_UNDO
  *   set    it has the lock of the set, for somebody sleeps on the semaphore
  *   token  nowhere: it only keeps what it took with SEM_UNDO, so its death must be noticed
+ *   exec   the same, and it has become a program without the library
  *   mutex  for comparison: it has a robust mutex of the C library, that is, the machine's share
  *
  * each with a reaper in office and with the reaper killed at the same moment; with a victim that is
@@ -56,7 +57,7 @@
 #define LONG_QUEUE   100000
 #define TEXT_BYTES   16
 
-enum where { WHERE_QUEUE, WHERE_HELD, WHERE_SET, WHERE_TOKEN, WHERE_MUTEX };
+enum where { WHERE_QUEUE, WHERE_HELD, WHERE_SET, WHERE_TOKEN, WHERE_EXEC, WHERE_MUTEX };
 
 static const struct scene {
 	const char *name;
@@ -81,6 +82,7 @@ static const struct scene {
 	{"set, reaper killed", WHERE_SET, false, false, true, 2},
 	{"token", WHERE_TOKEN, false, false, false, 1},
 	{"token, large victim", WHERE_TOKEN, true, false, false, 8},
+	{"exec", WHERE_EXEC, false, false, false, 1},
 	{"token, reaper killed", WHERE_TOKEN, false, false, true, 4},
 	{"token, large, reaper killed", WHERE_TOKEN, true, false, true, 8},
 };
@@ -228,9 +230,8 @@ static void operate(enum where where, bool is_long, long type)
 	}
 }
 
-_Noreturn static void play_victim(enum where where, bool is_long)
+static void grow_large(void)
 {
-	struct sembuf down = {0, -1, SEM_UNDO};
 	size_t bytes = (size_t)shared->bytes;
 
 	if (bytes) {
@@ -243,10 +244,30 @@ _Noreturn static void play_victim(enum where where, bool is_long)
 		for (size_t i = 0; i < bytes; i += PAGE_BYTES)
 			p[i] = 1;
 	}
-	if (where == WHERE_TOKEN) {
+}
+
+/* What the victim is after exec. */
+_Noreturn static void play_idle(void)
+{
+	grow_large();
+	__atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+}
+
+_Noreturn static void play_victim(enum where where, bool is_long)
+{
+	struct sembuf down = {0, -1, SEM_UNDO};
+
+	if (where != WHERE_EXEC)
+		grow_large();
+	if (where == WHERE_TOKEN || where == WHERE_EXEC) {
 		while (semop(shared->token, &down, 1) < 0)
 			if (errno != EINTR)
 				fail("semop");
+		unsetenv("LD_PRELOAD");
+		if (where == WHERE_EXEC)
+			execl(self_path, "stall", "--idle", (char *)NULL);
 		__atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
 		for (;;)
 			pause();
@@ -269,7 +290,7 @@ _Noreturn static void play_bystander(enum where where, bool is_long)
 	while (!__atomic_load_n(&shared->stop, __ATOMIC_ACQUIRE)) {
 		__atomic_fetch_add(&shared->begun, 1, __ATOMIC_RELEASE);
 		operate(where, is_long, 3);
-		if (where == WHERE_TOKEN || where == WHERE_MUTEX)
+		if (where >= WHERE_TOKEN)
 			continue;
 		shared->done_ns = now_ns();
 		__atomic_fetch_add(&shared->done, 1, __ATOMIC_RELEASE);
@@ -492,7 +513,7 @@ static int64_t one_death(const struct scene *s)
 	shared->ready = 0;
 	victim = start_role("--victim", s->where, s->is_long);
 	wait_ready();
-	if (s->where != WHERE_TOKEN && s->where != WHERE_MUTEX)
+	if (s->where < WHERE_TOKEN)
 		step_there(s);
 	wait_blocked();
 	if (s->where != WHERE_MUTEX)
@@ -594,6 +615,8 @@ static void play(int argc, char **argv)
 		play_bystander(where, is_long);
 	if (strcmp(argv[1], "--sleeper") == 0)
 		play_sleeper();
+	if (strcmp(argv[1], "--idle") == 0)
+		play_idle();
 	if (strcmp(argv[1], "--enter") == 0)
 		exit(semctl(shared->token, 0, GETVAL) < 0);
 	play_setup();

@@ -208,6 +208,65 @@ static void test_thread_is_cancelled(void **state)
 	thread_end(*state, wait_for_go, true);
 }
 
+/* ---- The group's watch word ---------------------------------------------------------------- */
+
+static uint32_t watch_of(struct engine *e, uint32_t ix)
+{
+	return load_acquire(region_known_watch(e->base, ix / GROUP_SPAN));
+}
+
+/* The first two threads of a group can have it, one at a time; who has it has both words marked. */
+static void begin_and_look(struct thread *t)
+{
+	uint32_t ix = t->p->thread_ix, before = watch_of(t->e, ix);
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	bool is_free = before == 0 || (before & LIFE_DIED);
+
+	begin(t->e, ix);
+	EXPECT_INT(watch_of(t->e, ix), is_free && ix % GROUP_SPAN < 2 ? tid : before);
+	EXPECT_INT(load_acquire(region_life(t->e->base, ix)), tid);
+}
+
+static void look_and_wait(struct thread *t)
+{
+	begin_and_look(t);
+	store_release(&t->p->began, 1);
+	await(&t->p->go);
+}
+
+static void test_watch_word(void **state)
+{
+	struct engine *e = *state;
+	struct page *p = shared_page(e);
+	struct thread first = {e, p, look_and_wait}, second;
+	pthread_t id, other;
+	struct page q = *p;
+
+	for (uint32_t k = GROUP_THREADS; k-- > 0;) {
+		struct thread t = {e, p, begin_and_look};
+
+		/* Slots that nobody has: the words are there all the same. */
+		p->thread_ix = p->thread_ix / GROUP_SPAN * GROUP_SPAN + k;
+		EXPECT_INT(pthread_create(&id, NULL, run_thread, &t), 0);
+		EXPECT_INT(pthread_join(id, NULL), 0);
+		EXPECT(died(e, p->thread_ix));
+		EXPECT_INT(watch_of(e, p->thread_ix) & LIFE_DIED, k < 2 ? LIFE_DIED : 0);
+	}
+	/* While the first lives the second has to do without. */
+	EXPECT_INT(pthread_create(&id, NULL, run_thread, &first), 0);
+	await(&p->began);
+	q.thread_ix = p->thread_ix + 1;
+	second = (struct thread){e, &q, begin_and_look};
+	EXPECT_INT(pthread_create(&other, NULL, run_thread, &second), 0);
+	EXPECT_INT(pthread_join(other, NULL), 0);
+	EXPECT(died(e, q.thread_ix));
+	EXPECT(!(watch_of(e, q.thread_ix) & LIFE_DIED));
+	store_release(&p->go, 1);
+	EXPECT_INT(pthread_join(id, NULL), 0);
+	EXPECT(watch_of(e, p->thread_ix) & LIFE_DIED);
+	munmap(p, sizeof(*p));
+}
+
 /* ---- Beside the C library's robust mutexes ------------------------------------------------- */
 
 /* One locked before the life word is there, one after; the one before is also unlocked and locked
@@ -319,17 +378,12 @@ static void test_waiter_is_woken_by_the_death(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit),
-		TEST(test_raw_exit),
-		TEST(test_sigkill),
-		TEST(test_crash),
-		TEST(test_exec),
-		TEST(test_thread_returns),
-		TEST(test_thread_exits),
-		TEST(test_thread_is_cancelled),
-		TEST(test_beside_mutexes),
-		TEST(test_fork),
-		TEST(test_waiter_is_woken_by_the_death),
+		TEST(test_exit),         TEST(test_raw_exit),
+		TEST(test_sigkill),      TEST(test_crash),
+		TEST(test_exec),         TEST(test_thread_returns),
+		TEST(test_thread_exits), TEST(test_thread_is_cancelled),
+		TEST(test_watch_word),   TEST(test_beside_mutexes),
+		TEST(test_fork),         TEST(test_waiter_is_woken_by_the_death),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
