@@ -113,12 +113,17 @@ static int map_pair(unsigned char *base, uint64_t page_off, unsigned char **ret)
 
 		first = spare_run(map_page, &page, sizeof(page));
 	}
+	if (!is_error(first)) {
+		/* A child that has the page does nothing with it; one whose block is not wiped
+		 * would take itself for its parent. */
+		(void)sys_call(SYS_madvise, pair, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
+		first = sys_call(SYS_madvise, pair + PAGE_BYTES, PAGE_BYTES, MADV_WIPEONFORK, 0, 0,
+				 0);
+	}
 	if (is_error(first)) {
 		sys_call(SYS_munmap, pair, 2 * PAGE_BYTES, 0, 0, 0, 0);
 		return (int)first;
 	}
-	sys_call(SYS_madvise, pair, PAGE_BYTES, MADV_DONTFORK, 0, 0, 0);
-	sys_call(SYS_madvise, pair + PAGE_BYTES, PAGE_BYTES, MADV_WIPEONFORK, 0, 0, 0);
 	*ret = (unsigned char *)pair;
 	return 0;
 }

@@ -86,6 +86,10 @@ static const struct kind {
 	{"readlinkat", SYS_readlinkat, ENOMEM, 0},
 	{"faccessat", SYS_faccessat, ENOMEM, 0},
 	{"close_range", SYS_close_range, ENOSYS, 0},
+	/* the reaper's notice of deaths */
+	{"futex_waitv", SYS_futex_waitv, ENOSYS, 0},
+	{"eventfd2", SYS_eventfd2, EMFILE, 0},
+	{"epoll_ctl", SYS_epoll_ctl, ENOSPC, 0},
 };
 
 static const char *usysv, *preload, *program;
