@@ -184,7 +184,8 @@ long call_shmget(key_t key, size_t bytes, int flags)
 	rq = wanted;
 	rc = get_segment(tb, &rq, &id);
 	if (rc == -ENOSPC || rc == -ENOMEM) {
-		session_sweep(); /* what was removed and only the dead had takes no room */
+		session_sweep(
+			SWEEP_DOUBTFUL); /* what was removed and only the dead had takes no room */
 		rq = wanted;
 		rc = get_segment(tb, &rq, &id);
 	}
@@ -369,7 +370,8 @@ long call_shmctl(int id, int cmd, void *user)
 	switch (cmd) {
 	case IPC_INFO:
 	case SHM_INFO:
-		session_sweep(); /* no segment of the dead is counted, nor its index shown */
+		/* no segment of the dead is counted, nor its index shown */
+		session_sweep(SWEEP_DOUBTFUL);
 		return cmd == IPC_INFO ? limits(tb, user) : usage(tb, user);
 	case IPC_STAT:
 	case SHM_STAT:

@@ -15,7 +15,7 @@
  *   LIFE_P1  life word
  *    word      32-bit word at the end of a group's page
  *    states    tid (with FUTEX_WAITERS while somebody waits for the death) > OWNER_DIED > tid of
- *              the next thread in the slot
+ *              the next thread in the slot; 0 for a thread that has no list of the kernel's kind
  *    writers   the thread, once; the kernel; whoever waits adds FUTEX_WAITERS by CAS
  *    order     R of procs_enter_thread pairs with A of the reader
  *    stale-ok  not marked although the thread is gone (its list was replaced or damaged): patient
@@ -173,7 +173,7 @@ static void take_watch(unsigned char *pair, struct robust_list_head *head, const
 		link_node(head, node);
 }
 
-int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private)
+int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private, bool *ret_marked)
 {
 	struct robust_list_head *head = NULL;
 	size_t length = 0;
@@ -182,6 +182,7 @@ int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private)
 	struct node *node;
 	int rc = map_pair(base, page, &pair);
 
+	*ret_marked = false;
 	if (rc < 0)
 		return rc;
 	rc = (int)sys_call(SYS_get_robust_list, 0, (long)&head, (long)&length, 0, 0, 0);
@@ -200,6 +201,7 @@ int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private)
 	if (!node)
 		return 0; /* as above */
 	link_node(head, node);
+	*ret_marked = true;
 	take_watch(pair, head, node);
 	return 0;
 }

@@ -16,9 +16,10 @@
 /*
  * Puts the life word of thread slot thread_ix under the kernel's eyes for the calling thread.
  * *ret_private: LIFE_PRIVATE_BYTES of zeroed memory that fork wipes; the first LIFE_NODE_BYTES are
- * in use. 0 or -errno. Async-signal-safe.
+ * in use. *ret_marked: the kernel will mark the word, which is then to hold the thread's id. 0 or
+ * -errno. Async-signal-safe.
  */
-int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private);
+int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private, bool *ret_marked);
 
 /* Unmaps what life_begin() made for a vfork child that has ended, in the memory it borrowed. */
 void life_unmap(void *private_memory);

@@ -350,12 +350,13 @@ static int find_thread_slot(uint32_t proc_ix, uint32_t *ret_ix)
 static int register_thread(struct process_record *me)
 {
 	struct thread_block *tb;
+	bool is_marked = false;
 	void *memory;
 	uint32_t ix;
 	int rc = find_thread_slot(me->proc_ix, &ix);
 
 	if (rc == 0)
-		rc = life_begin(session.base, ix, &memory);
+		rc = life_begin(session.base, ix, &memory, &is_marked);
 	if (rc < 0)
 		return rc;
 	tb = (struct thread_block *)(void *)((unsigned char *)memory + LIFE_NODE_BYTES);
@@ -367,7 +368,7 @@ static int register_thread(struct process_record *me)
 				     .ops = &session_ops,
 				     .context = tb};
 	procs_enter_thread(session.base, ix, me->proc_ix,
-			   (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0));
+			   (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0), is_marked);
 	tb->probe = 1; /* until the first copy has looked at the mask */
 	if (vfork_depth)
 		me->block = tb;
@@ -381,7 +382,7 @@ static void look_around(struct thread_block *tb)
 {
 	bool busy;
 
-	repair_sweep(&tb->caller, time(NULL), false, &busy);
+	repair_sweep(&tb->caller, time(NULL), SWEEP_MARKED, &busy);
 	if (!session.adopted && !office_held(&tb->caller))
 		(void)reaper_start_missed(&session.place);
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "client/thread.h"
+#include "ipc/repair.h"
 
 /*
  * The calling thread's block, registering thread and process as needed; null with *ret_error =
@@ -70,10 +71,7 @@ void session_reap(pid_t pid);
 void session_leave_undo(void);
 
 /* Looks for dead processes of the namespace and buries them. [signal] */
-void session_sweep(void);
-
-/* The same for those alone of whom a thread is marked dead: asks the kernel about nobody else. */
-void session_sweep_marked(void);
+void session_sweep(enum sweep kind);
 
 /* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
  * have another than its parent. */

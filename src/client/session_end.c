@@ -196,23 +196,10 @@ static void free_reserved(struct thread_block *tb)
 	}
 }
 
-static void sweep(struct thread_block *tb, bool thorough)
-{
-	bool busy = true;
-
-	section_enter(tb);
-	for (int tries = 0; busy && tries < SWEEP_TRIES; tries++) {
-		repair_sweep(&tb->caller, time(NULL), thorough, &busy);
-		if (busy)
-			wait_busy_in_section(tb);
-	}
-	rlock_settle(&tb->caller);
-	section_leave(tb);
-}
-
-void session_sweep(void)
+void session_sweep(enum sweep kind)
 {
 	struct thread_block *tb;
+	bool busy = true;
 	int error;
 
 	if (!session_is_attached())
@@ -220,18 +207,18 @@ void session_sweep(void)
 	tb = session_thread(&error);
 	if (!tb)
 		return;
-	free_reserved(tb);
-	sweep(tb, true);
-	attach_sweep(tb);
-}
-
-void session_sweep_marked(void)
-{
-	int error;
-	struct thread_block *tb = session_thread(&error);
-
-	if (tb)
-		sweep(tb, false);
+	if (kind != SWEEP_MARKED)
+		free_reserved(tb);
+	section_enter(tb);
+	for (int tries = 0; busy && tries < SWEEP_TRIES; tries++) {
+		repair_sweep(&tb->caller, time(NULL), kind, &busy);
+		if (busy)
+			wait_busy_in_section(tb);
+	}
+	rlock_settle(&tb->caller);
+	section_leave(tb);
+	if (kind != SWEEP_MARKED)
+		attach_sweep(tb);
 }
 
 void session_leave_undo(void)

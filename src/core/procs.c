@@ -147,7 +147,8 @@ int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group)
 	return -ENOSPC;
 }
 
-void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid)
+void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid,
+			bool is_marked)
 {
 	struct thread_shm *t = region_known_thread(base, thread_ix);
 	struct proc_shm *p = region_known_proc(base, proc_ix);
@@ -161,7 +162,7 @@ void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_i
 	store_relaxed(&t->victim_link, 0); /* a burier of the slot's last user may look still */
 	t->victim_proc_link = t->repairs_link = t->chunk_link = 0;
 	t->op = OP_NONE;
-	store_release(region_known_life(base, thread_ix), tid); /* LIFE_P1/R */
+	store_release(region_known_life(base, thread_ix), is_marked ? tid : 0); /* LIFE_P1/R */
 	store_release(&t->claim,
 		      CLAIM_WORD(next_odd(own_generation(&t->claim)), 0, 0)); /* REG_P1/R */
 }

@@ -40,8 +40,10 @@ bool procs_adopt(unsigned char *base, uint32_t ix);
 /* Takes a free group for the process; 0, -ENOMEM, -ENOSPC. */
 int procs_take_group(unsigned char *base, uint32_t proc_ix, uint32_t *ret_group);
 
-/* Puts a thread into a slot of a group that its process owns. */
-void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid);
+/* Puts a thread into a slot of a group that its process owns. is_marked: the kernel will mark its
+ * life word. */
+void procs_enter_thread(unsigned char *base, uint32_t thread_ix, uint32_t proc_ix, uint32_t tid,
+			bool is_marked);
 
 /* Does the group belong to the present generation of this process slot? */
 bool procs_owns_group(const unsigned char *base, uint32_t proc_ix, uint32_t group);

@@ -460,7 +460,19 @@ int repair_exit_process(struct caller *c, int64_t now)
 	return OUTCOME_DONE;
 }
 
-uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy)
+/* By a hint, and words of which more than one says that it lives. */
+static bool looks_alive(struct caller *c, uint32_t proc_ix)
+{
+	/* a hint: relaxed */
+	uint32_t link = load_relaxed(&region_known_proc(c->base, proc_ix)->first_thread_link);
+	const struct thread_shm *t = link ? region_thread(c->base, link - 1) : NULL;
+
+	return t && (CLAIM_GEN(load_acquire(&t->claim)) & 1) && t->proc_ix == proc_ix &&
+	       load_acquire(region_known_life(c->base, link - 1)) && /* REG_P1/A, LIFE_P1/A */
+	       !c->ops->is_dead(c, link - 1, false);
+}
+
+uint32_t repair_sweep(struct caller *c, int64_t now, enum sweep kind, bool *ret_busy)
 {
 	uint32_t groups = region_group_count(c->base), procs = region_proc_count(c->base);
 	uint32_t users = 0;
@@ -497,7 +509,7 @@ uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_bu
 
 		if (load_acquire(&p->state) != PROC_LIVE || ix == c->proc_ix) /* REG_P2/A */
 			continue;
-		if (thorough &&
+		if ((kind == SWEEP_ALL || (kind == SWEEP_DOUBTFUL && !looks_alive(c, ix))) &&
 		    (load_acquire(&p->attach_ref) || c->ops->is_process_dead(c, ix))) /* SHM_A1/A */
 			busy |= repair_bury_process(c, ix, now) == OUTCOME_BUSY;
 		/* REG_P2/A */

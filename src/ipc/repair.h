@@ -50,8 +50,13 @@ int repair_exit_process(struct caller *c, int64_t now);
 /*
  * Looks at every slot and buries the dead. Returns how many processes that count as users (not
  * PROC_REAPER, not the caller's own) are left. What was busy is left for the next time (*ret_busy).
- * thorough: also ask the kernel about each process, not only its threads' life words.
+ * Asking the kernel about a process costs system calls, so each kind of sweep asks about more:
  */
-uint32_t repair_sweep(struct caller *c, int64_t now, bool thorough, bool *ret_busy);
+enum sweep {
+	SWEEP_MARKED,   /* those with a thread that is marked dead */
+	SWEEP_DOUBTFUL, /* and those without a thread that the kernel would mark */
+	SWEEP_ALL,      /* for marks that are not true (LIFE_P1) */
+};
+uint32_t repair_sweep(struct caller *c, int64_t now, enum sweep kind, bool *ret_busy);
 
 #endif

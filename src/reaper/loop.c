@@ -126,12 +126,12 @@ static void follow_up(struct reaper *r, unsigned from)
 		r->followup = from;
 }
 
-void reaper_look(struct reaper *r)
+static void look(struct reaper *r, enum sweep kind)
 {
 	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS;
 
 	look_at_office(r);
-	session_sweep();
+	session_sweep(kind);
 	sweep_files(r);
 	r->users = retire_users(r->base);
 	r->gone = retire_done(r->region_fd, r->base);
@@ -148,6 +148,13 @@ void reaper_look(struct reaper *r)
 		r->followup++;
 	}
 	r->due_ns = r->swept_ns + pause;
+	if (kind == SWEEP_ALL)
+		r->all_due_ns = r->swept_ns + SLOW_LOOK_NS;
+}
+
+void reaper_look(struct reaper *r)
+{
+	look(r, SWEEP_ALL);
 }
 
 /* A process has closed the region for good, or somebody only looked at it. */
@@ -162,7 +169,7 @@ static void heard(struct reaper *r)
 bool reaper_step(struct reaper *r, int max_wait_ms)
 {
 	struct epoll_event events[4];
-	int64_t wait = r->due_ns - now_ns();
+	int64_t now, wait = r->due_ns - now_ns();
 	int ms = wait <= 0 ? 0 : (int)((wait + MS - 1) / MS), n;
 	bool watched = false;
 
@@ -175,11 +182,12 @@ bool reaper_step(struct reaper *r, int max_wait_ms)
 			continue;
 		}
 		if (events[i].data.u32 == EVENT_NOTICE && (watch_news(&r->watch) & WATCH_MARKED))
-			session_sweep_marked(); /* somebody may sleep for it */
+			session_sweep(SWEEP_MARKED); /* somebody may sleep for it */
 		heard(r);
 	}
-	if (now_ns() >= r->due_ns)
-		reaper_look(r);
+	now = now_ns();
+	if (now >= r->due_ns)
+		look(r, now >= r->all_due_ns ? SWEEP_ALL : SWEEP_DOUBTFUL);
 	return watched;
 }
 

@@ -27,6 +27,7 @@ struct reaper {
 	int epoll_fd, inotify_fd; /* inotify_fd -1: look often instead */
 	struct watch watch;
 	int64_t swept_ns, due_ns; /* last and next look */
+	int64_t all_due_ns;       /* of which one asks about every process */
 	unsigned followup; /* next of the further looks: a death takes a moment to complete */
 	uint32_t users;    /* registered processes at the last look, without reapers */
 	bool in_office;

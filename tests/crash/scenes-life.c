@@ -114,8 +114,8 @@ static void enter_slot(unsigned char *base, uint32_t ix)
 
 	procs_publish(base, ix, ENGINE_FIRST_PID + ix, 1, 1, 0);
 	EXPECT_INT(procs_take_group(base, ix, &group), 0);
-	procs_enter_thread(base, group * GROUP_SPAN, ix, 5);
-	procs_enter_thread(base, group * GROUP_SPAN + 1, ix, 6);
+	procs_enter_thread(base, group * GROUP_SPAN, ix, 5, true);
+	procs_enter_thread(base, group * GROUP_SPAN + 1, ix, 6, true);
 }
 
 static void enter(struct cast *c)
@@ -207,7 +207,7 @@ static void be_next_image(struct cast *c)
 	procs_adopt(base, ix);
 	EXPECT_INT(procs_take_group(base, ix, &group), 0);
 	EXPECT(group * GROUP_SPAN < ENGINE_THREADS);
-	procs_enter_thread(base, group * GROUP_SPAN, ix, 5);
+	procs_enter_thread(base, group * GROUP_SPAN, ix, 5, true);
 	next.c.context = &next;
 	next.c.thread_ix = group * GROUP_SPAN;
 	while (repair_begin_anew(&next.c, NOW) == OUTCOME_BUSY)

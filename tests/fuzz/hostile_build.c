@@ -49,7 +49,7 @@ static void join(uint32_t i)
 		MUST(procs_take_group(hostile.base, proc_ix, &group), 0);
 		thread_ix = group * GROUP_SPAN;
 	}
-	procs_enter_thread(hostile.base, thread_ix, proc_ix, 1000 + i);
+	procs_enter_thread(hostile.base, thread_ix, proc_ix, 1000 + i, true);
 	hostile.actor[i].c = (struct caller){.base = hostile.base,
 					     .thread_ix = thread_ix,
 					     .proc_ix = proc_ix,

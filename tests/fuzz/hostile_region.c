@@ -538,7 +538,7 @@ static void call(struct choices *ch, struct actor *a)
 	else if (what < 9)
 		rc = call_shm(ch, a);
 	else
-		rc = (repair_sweep(c, NOW, one_in(ch, 2), &busy), 0);
+		rc = (repair_sweep(c, NOW, (enum sweep)choose(ch, 3), &busy), 0);
 	tell("  actor %u, family %s: %d", (unsigned)(a - hostile.actor),
 	     what < 4   ? "sem"
 	     : what < 7 ? "msg"
@@ -585,7 +585,7 @@ void hostile_round(struct choices *ch, bool say)
 		last = a;
 	}
 	if (last) {
-		uint32_t users = repair_sweep(&last->c, NOW, true, &busy);
+		uint32_t users = repair_sweep(&last->c, NOW, SWEEP_ALL, &busy);
 
 		tell("  swept: %u users%s", users, busy ? ", busy" : "");
 		if (one_in(ch, 2))

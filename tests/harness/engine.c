@@ -395,7 +395,7 @@ static struct actor *enter(struct engine *e, struct actor *a, uint32_t proc_ix)
 	}
 	EXPECT(ix < ENGINE_THREADS);
 	store_release(&e->shared->thread_dead[ix], 0);
-	procs_enter_thread(e->base, ix, proc_ix, ENGINE_FIRST_PID + ix);
+	procs_enter_thread(e->base, ix, proc_ix, ENGINE_FIRST_PID + ix, true);
 	return begin(e, a, proc_ix, ix);
 }
 
@@ -698,7 +698,7 @@ void engine_sweep(struct actor *a)
 	bool busy = true;
 
 	while (busy) {
-		repair_sweep(&a->c, NOW, true, &busy);
+		repair_sweep(&a->c, NOW, SWEEP_ALL, &busy);
 		if (busy)
 			sched_yield();
 	}

@@ -107,8 +107,9 @@ void session_reap(pid_t pid)
 	fake_shared->reaped = pid;
 }
 
-void session_sweep(void)
+void session_sweep(enum sweep kind)
 {
+	(void)kind;
 	fake_shared->sweeps++;
 }
 

@@ -42,8 +42,10 @@ static struct page *shared_page(struct engine *e)
 static void begin(struct engine *e, uint32_t ix)
 {
 	void *memory;
+	bool is_marked;
 
-	EXPECT_INT(life_begin(e->base, ix, &memory), 0);
+	EXPECT_INT(life_begin(e->base, ix, &memory, &is_marked), 0);
+	EXPECT(is_marked);
 	store_release(region_life(e->base, ix), (uint32_t)syscall(SYS_gettid));
 	for (size_t i = LIFE_NODE_BYTES; i < LIFE_PRIVATE_BYTES; i++)
 		EXPECT_INT(((unsigned char *)memory)[i], 0);
@@ -321,12 +323,13 @@ static void test_fork(void **state)
 	unsigned char *memory;
 	void *private;
 	pid_t pid, child;
+	bool is_marked;
 	int status;
 
 	pid = fork();
 	EXPECT(pid >= 0);
 	if (pid == 0) {
-		EXPECT_INT(life_begin(e->base, p->thread_ix, &private), 0);
+		EXPECT_INT(life_begin(e->base, p->thread_ix, &private, &is_marked), 0);
 		store_release(region_life(e->base, p->thread_ix), (uint32_t)getpid());
 		memory = private;
 		memory[LIFE_NODE_BYTES] = 77;

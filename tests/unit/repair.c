@@ -31,7 +31,7 @@ static void test_one_thread_of_several(void **state)
 
 	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
 	engine_kill_thread(a);
-	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 1);
+	EXPECT_INT(repair_sweep(&g->c, NOW, SWEEP_ALL, &busy), 1);
 	EXPECT(!busy);
 	EXPECT(!in_use(a) && in_use(b));
 	EXPECT_INT(actor_proc(a)->state, PROC_LIVE);
@@ -90,10 +90,10 @@ static void test_busy_is_tried_again(void **state)
 	EXPECT_INT(repair_bury_process(&g->c, d->c.proc_ix, NOW), OUTCOME_BUSY);
 	EXPECT_INT(CLAIM_CLAIMER(actor_slot(d)->claim), 0);
 	EXPECT_INT(actor_slot(g)->victim_link, 0);
-	repair_sweep(&g->c, NOW, false, &busy);
+	repair_sweep(&g->c, NOW, SWEEP_MARKED, &busy);
 	EXPECT(busy);
 	let_loose(a, lock);
-	repair_sweep(&g->c, NOW, false, &busy);
+	repair_sweep(&g->c, NOW, SWEEP_MARKED, &busy);
 	EXPECT(!busy);
 	EXPECT(!in_use(d));
 	EXPECT_INT(actor_proc(d)->state, PROC_FREE);
@@ -403,18 +403,61 @@ static void test_death_in_exit(void **state)
 	EXPECT_INT(*region_group_owner(e->base, a->c.thread_ix / GROUP_SPAN), 0);
 }
 
+static uint32_t asked; /* slots, a bit each */
+
+static bool note_question(struct caller *c, uint32_t proc_ix)
+{
+	(void)c;
+	asked |= 1u << proc_ix;
+	return false;
+}
+
+static uint32_t asked_by(struct actor *g, enum sweep kind)
+{
+	struct caller_ops ops = *g->c.ops;
+	struct caller c = g->c;
+	bool busy;
+
+	ops.is_process_dead = note_question;
+	c.ops = &ops;
+	asked = 0;
+	repair_sweep(&c, NOW, kind, &busy);
+	EXPECT(!busy);
+	return asked;
+}
+
+/* Each kind of sweep asks about more. */
+static void test_whom_a_sweep_asks_about(void **state)
+{
+	struct engine *e = *state;
+	struct actor *g = engine_join(e), *marked = engine_join(e), *alone = engine_join(e);
+	struct actor *unmarked = engine_join(e), *alive = engine_join(e);
+	uint32_t doubtful = 1u << alone->c.proc_ix | 1u << unmarked->c.proc_ix;
+
+	engine_kill_thread(alone);
+	EXPECT_INT(asked_by(g, SWEEP_MARKED), 1u << alone->c.proc_ix);
+	/* Its only thread has been buried. */
+	EXPECT_INT(asked_by(g, SWEEP_MARKED), 0);
+	store_release(region_life(e->base, unmarked->c.thread_ix), 0);
+	EXPECT_INT(asked_by(g, SWEEP_DOUBTFUL), doubtful);
+	engine_kill_thread(marked);
+	EXPECT_INT(asked_by(g, SWEEP_DOUBTFUL), doubtful | 1u << marked->c.proc_ix);
+	EXPECT_INT(asked_by(g, SWEEP_ALL),
+		   doubtful | 1u << marked->c.proc_ix | 1u << alive->c.proc_ix);
+}
+
 static void test_sweep_counts_users(void **state)
 {
 	struct engine *e = *state;
 	struct actor *g = engine_join(e), *a = engine_join(e), *b = engine_join(e);
 	bool busy;
 
-	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 2);
+	EXPECT_INT(repair_sweep(&g->c, NOW, SWEEP_ALL, &busy), 2);
 	actor_proc(a)->flags |= PROC_REAPER;
-	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 1);
+	EXPECT_INT(repair_sweep(&g->c, NOW, SWEEP_ALL, &busy), 1);
 	engine_kill(b);
-	EXPECT_INT(repair_sweep(&g->c, NOW, true, &busy), 0);
-	EXPECT_INT(repair_sweep(&a->c, NOW, true, &busy), 1);
+	EXPECT_INT(repair_sweep(&g->c, NOW, SWEEP_ALL, &busy), 0);
+	EXPECT_INT(repair_sweep(&a->c, NOW, SWEEP_ALL, &busy), 1);
 }
 
 int main(void)
@@ -437,6 +480,7 @@ int main(void)
 		TEST(test_exit_buries_own_dead_threads),
 		TEST(test_exit_with_a_chunk_in_hand),
 		TEST(test_death_in_exit),
+		TEST(test_whom_a_sweep_asks_about),
 		TEST(test_sweep_counts_users),
 	};
 

@@ -294,7 +294,7 @@ static void test_image_gone_with_the_records_in_hand(void **state)
 	engine_kill_thread(a);
 	EXPECT(procs_adopt(e->base, a->c.proc_ix));
 	EXPECT_INT(procs_take_group(e->base, a->c.proc_ix, &group), 0);
-	procs_enter_thread(e->base, group * GROUP_SPAN, a->c.proc_ix, 5);
+	procs_enter_thread(e->base, group * GROUP_SPAN, a->c.proc_ix, 5, true);
 	next = *a;
 	next.c.context = &next;
 	next.c.thread_ix = group * GROUP_SPAN;

@@ -63,8 +63,10 @@ static void end(struct actor *a)
 static void live_in(struct actor *a)
 {
 	void *memory;
+	bool is_marked;
 
-	EXPECT_INT(life_begin(a->c.base, a->c.thread_ix, &memory), 0);
+	EXPECT_INT(life_begin(a->c.base, a->c.thread_ix, &memory, &is_marked), 0);
+	EXPECT(is_marked);
 	store_release(region_life(a->c.base, a->c.thread_ix), (uint32_t)syscall(SYS_gettid));
 }
 
