@@ -10,6 +10,7 @@
 
 #include "base/futex.h"
 #include "base/ident.h"
+#include "base/sys.h"
 #include "client/attach_used.h"
 #include "client/lost.h"
 #include "client/office.h"
@@ -184,6 +185,7 @@ static bool is_reserver_gone(uint32_t word)
 static void free_reserved(struct thread_block *tb)
 {
 	uint32_t hi = region_proc_count(session.base);
+	long fd = -1;
 
 	for (uint32_t ix = 0; ix < hi; ix++) {
 		struct proc_shm *p = region_known_proc(session.base, ix);
@@ -191,9 +193,16 @@ static void free_reserved(struct thread_block *tb)
 
 		if (PROC_STATE(word) == PROC_RESERVED_BARE && is_reserver_gone(word))
 			procs_unreserve(session.base, ix, word);
-		if (PROC_STATE(word) == PROC_RESERVED)
+		if (PROC_STATE(word) != PROC_RESERVED)
+			continue;
+		/* Of most the child lives: one descriptor tells that of all, if there is one. */
+		if (fd < 0)
+			fd = session_open_region();
+		if (fd < 0 || session_token_is_free_by(fd, ix))
 			free_tokened(tb, ix, word);
 	}
+	if (fd >= 0)
+		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
 void session_sweep(enum sweep kind)
@@ -207,8 +216,6 @@ void session_sweep(enum sweep kind)
 	tb = session_thread(&error);
 	if (!tb)
 		return;
-	if (kind != SWEEP_MARKED)
-		free_reserved(tb);
 	section_enter(tb);
 	for (int tries = 0; busy && tries < SWEEP_TRIES; tries++) {
 		repair_sweep(&tb->caller, time(NULL), kind, &busy);
@@ -217,8 +224,10 @@ void session_sweep(enum sweep kind)
 	}
 	rlock_settle(&tb->caller);
 	section_leave(tb);
-	if (kind != SWEEP_MARKED)
-		attach_sweep(tb);
+	if (kind == SWEEP_MARKED)
+		return;
+	free_reserved(tb);
+	attach_sweep(tb);
 }
 
 void session_leave_undo(void)

@@ -74,6 +74,8 @@ long session_open_region(void);
 /* Is the token of this process slot free, so that its image is gone? False where the region's file
  * cannot be opened. */
 bool session_token_is_free(uint32_t proc_ix);
+/* The same by a descriptor of session_open_region(), for who asks about many. */
+bool session_token_is_free_by(long fd, uint32_t proc_ix);
 
 /* Takes the token of this slot; false: somebody has it, or it is out of reach. */
 bool session_take_token(uint32_t ix, void **ret_token);

@@ -65,16 +65,22 @@ struct request {
 	bool is_free;
 };
 
+bool session_token_is_free_by(long fd, uint32_t proc_ix)
+{
+	struct flock lock;
+
+	return lock_bytes(fd, F_OFD_GETLK, F_WRLCK, proc_ix, 1, &lock) == 0 &&
+	       lock.l_type == F_UNLCK;
+}
+
 static int probe(void *context)
 {
 	struct request *rq = context;
-	struct flock lock;
 	long fd = session_open_region();
 
 	if (fd < 0)
 		return (int)fd;
-	rq->is_free = lock_bytes(fd, F_OFD_GETLK, F_WRLCK, rq->ix, 1, &lock) == 0 &&
-		      lock.l_type == F_UNLCK;
+	rq->is_free = session_token_is_free_by(fd, rq->ix);
 	close_file(fd);
 	return 0;
 }

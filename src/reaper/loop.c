@@ -25,6 +25,9 @@ static const int64_t followup_ns[] = {2 * MS, 20 * MS, 200 * MS};
 #define SLOW_LOOK_NS   (1000 * MS)
 #define BLIND_LOOK_NS  (20 * MS)
 #define LOOKS_APART_NS (2 * MS) /* many events at once are one look */
+/* Where a look takes long (of a thousand processes, say) it is made the more seldom: who sleeps for
+ * a death would wait for its end. */
+#define REST_OF_LOOK 10
 
 enum { EVENT_INOTIFY, EVENT_WATCHED, EVENT_NOTICE };
 
@@ -128,7 +131,7 @@ static void follow_up(struct reaper *r, unsigned from)
 
 static void look(struct reaper *r, enum sweep kind)
 {
-	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS;
+	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS, begin = now_ns();
 
 	look_at_office(r);
 	session_sweep(kind);
@@ -147,7 +150,10 @@ static void look(struct reaper *r, enum sweep kind)
 			pause = followup_ns[r->followup];
 		r->followup++;
 	}
-	r->due_ns = r->swept_ns + pause;
+	r->rest_ns = (r->swept_ns - begin) * REST_OF_LOOK;
+	if (r->rest_ns > SLOW_LOOK_NS)
+		r->rest_ns = SLOW_LOOK_NS;
+	r->due_ns = r->swept_ns + (pause > r->rest_ns ? pause : r->rest_ns);
 	if (kind == SWEEP_ALL)
 		r->all_due_ns = r->swept_ns + SLOW_LOOK_NS;
 }
@@ -160,10 +166,12 @@ void reaper_look(struct reaper *r)
 /* A process has closed the region for good, or somebody only looked at it. */
 static void heard(struct reaper *r)
 {
+	int64_t apart = r->rest_ns > LOOKS_APART_NS ? r->rest_ns : LOOKS_APART_NS;
+
 	(void)drain(r); /* what it says is known: look */
 	follow_up(r, 0);
-	if (r->due_ns > r->swept_ns + LOOKS_APART_NS)
-		r->due_ns = r->swept_ns + LOOKS_APART_NS;
+	if (r->due_ns > r->swept_ns + apart)
+		r->due_ns = r->swept_ns + apart;
 }
 
 bool reaper_step(struct reaper *r, int max_wait_ms)

@@ -28,6 +28,7 @@ struct reaper {
 	struct watch watch;
 	int64_t swept_ns, due_ns; /* last and next look */
 	int64_t all_due_ns;       /* of which one asks about every process */
+	int64_t rest_ns;          /* no look until then after the last, but for the marked */
 	unsigned followup; /* next of the further looks: a death takes a moment to complete */
 	uint32_t users;    /* registered processes at the last look, without reapers */
 	bool in_office;
