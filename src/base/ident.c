@@ -72,26 +72,32 @@ static int judge_proc(void)
 											  : -EXDEV;
 }
 
+/* The view of who has this folder in /proc; 0: unknown. */
+static uint32_t view_of(const char *folder)
+{
+	struct stat pids, times;
+	char path[64];
+	char *end = stpcpy(stpcpy(path, folder), "/ns/");
+	uint32_t view;
+
+	stpcpy(end, "pid");
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)&pids, 0, 0, 0) < 0)
+		return 0;
+	/* What a start time reads depends on who reads it: Linux 5.6. */
+	stpcpy(end, "time");
+	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)path, (long)&times, 0, 0, 0) < 0)
+		times.st_ino = 0;
+	view = (uint32_t)pids.st_ino + (uint32_t)times.st_ino * 0x9e3779b1u;
+	return view ? view : 1;
+}
+
 /* By the thread's own entries: where the first thread has ended /proc/self shows little. */
 int ident_view(uint32_t *ret)
 {
-	struct stat pids, times;
 	int rc = judge_proc();
 
-	*ret = 0;
-	if (rc < 0)
-		return rc == -ENOENT ? rc : 0;
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/pid", (long)&pids, 0, 0,
-		     0) < 0)
-		return 0;
-	/* What a start time reads depends on who reads it: Linux 5.6. */
-	if (sys_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/thread-self/ns/time", (long)&times, 0,
-		     0, 0) < 0)
-		times.st_ino = 0;
-	*ret = (uint32_t)pids.st_ino + (uint32_t)times.st_ino * 0x9e3779b1u;
-	if (*ret == 0)
-		*ret = 1;
-	return 0;
+	*ret = rc < 0 ? 0 : view_of("/proc/thread-self");
+	return rc == -ENOENT ? rc : 0;
 }
 
 bool ident_forks_away(void)
@@ -187,6 +193,47 @@ int ident_try_running(pid_t pid, pid_t *ret_tid)
 	}
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	return *ret_tid ? 0 : lacking;
+}
+
+/* The last of the numbers that a process has in its pid namespace and those around it. */
+static pid_t inner_pid(const char *folder)
+{
+	char path[64], text[4096];
+	unsigned long long n = 0;
+	char *p;
+
+	stpcpy(stpcpy(path, folder), "/status");
+	p = text_read(path, text, sizeof(text)) < 0 ? NULL : strstr(text, "\nNSpid:");
+	for (p = p ? p + sizeof("\nNSpid:") - 1 : NULL; p && *p == '\t'; p += strcspn(p, "\t\n"))
+		n = number(++p);
+	return (pid_t)n;
+}
+
+int ident_try_find(uint32_t view, pid_t pid, pid_t *ret)
+{
+	char entries[2048] __attribute__((aligned(8)));
+	char folder[32];
+	long n, fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc",
+			      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+
+	*ret = 0;
+	if (fd < 0)
+		return (int)fd;
+	while (!*ret &&
+	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
+		for (long at = 0; at < n && !*ret;) {
+			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
+
+			at += e->bytes;
+			if (e->name[0] < '0' || e->name[0] > '9')
+				continue;
+			text_put_number(stpcpy(folder, "/proc/"), number(e->name));
+			if (view_of(folder) == view && inner_pid(folder) == pid)
+				*ret = (pid_t)number(e->name);
+		}
+	}
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return 0;
 }
 
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)

@@ -43,6 +43,12 @@ enum ident_state ident_process(pid_t pid, uint64_t start);
 int ident_try_start(pid_t pid, uint64_t *ret);
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret);
 
+/*
+ * The pid by which /proc shows the process that knows itself by this view and pid (of a pid
+ * namespace inside the caller's); 0: it shows none. -errno when it cannot be looked at. Slow.
+ */
+int ident_try_find(uint32_t view, pid_t pid, pid_t *ret);
+
 /* A thread of the process that is not on its way out, for the first may have left while others run;
  * 0: none, or unknown. -EMFILE or -ENFILE as above. */
 int ident_try_running(pid_t pid, pid_t *ret_tid);

@@ -54,6 +54,25 @@ static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
 	return true;
 }
 
+/*
+ * Is a process of another pid namespace still there, although the image that was registered has
+ * gone? Who has executed another program is; if that namespace is inside this one, /proc shows it.
+ */
+static bool lives_elsewhere(const struct proc_shm *p)
+{
+	enum ident_state state;
+	pid_t pid;
+
+	if (!p->pid_view || !session_pid_view())
+		return false;
+	if (ident_try_find(p->pid_view, (pid_t)p->pid, &pid) < 0)
+		return true; /* to be asked again */
+	if (!pid)
+		return false;
+	state = ident_process(pid, 0);
+	return state == IDENT_ALIVE || state == IDENT_UNKNOWN;
+}
+
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 {
 	struct proc_shm *p = region_proc(c->base, proc_ix);
@@ -62,8 +81,9 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (!p || proc_ix == c->proc_ix)
 		return false;
 	if (p->pid_view == 0 || p->pid_view != session_pid_view())
-		return p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
-						 : session_token_is_free(proc_ix);
+		return (p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
+						  : session_token_is_free(proc_ix)) &&
+		       !lives_elsewhere(p);
 	state = spare_ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }

@@ -109,14 +109,18 @@ static bool has_room_for(int fd)
 /* Whose pid it was may have ended, and the pid be another's: the process is named by both. */
 static int open_pidfd(const struct watch *w, const struct proc_shm *p)
 {
+	bool is_ours = p->pid_view == w->pid_view;
+	pid_t pid = (pid_t)p->pid;
 	int fd;
 
-	if (!w->pid_view || p->pid_view != w->pid_view || !p->pid)
+	if (!w->pid_view || !p->pid_view)
 		return -1;
-	fd = (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0);
+	if (!is_ours && ident_try_find(p->pid_view, pid, &pid) < 0)
+		return -1;
+	fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (fd < 0)
 		return -1;
-	if (has_room_for(fd) && ident_process((pid_t)p->pid, p->start) != IDENT_GONE)
+	if (has_room_for(fd) && ident_process(pid, is_ours ? p->start : 0) != IDENT_GONE)
 		return fd;
 	close(fd);
 	return -1;

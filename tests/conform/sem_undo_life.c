@@ -8,6 +8,8 @@
 #include "conform/sem_calls.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -153,6 +155,44 @@ static void undo_in_a_pid_namespace_that_proc_does_not_show(void **state)
 		child_ok(first);
 	}
 	child_ok_or_skip(kid, "no pid namespace can be made here");
+}
+
+/* The image has gone, and the pid means nothing to who looks: it is there all the same. */
+static void undo_over_exec_in_another_pid_namespace(void **state)
+{
+	int id = set_with(1), executed[2];
+	pid_t kid, first;
+	char byte;
+
+	(void)state;
+	CHECK_OK(pipe2(executed, O_CLOEXEC));
+	IN_CHILD (kid) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+			_exit(CHILD_SKIPPED);
+		IN_CHILD (first) {
+			CHECK_OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
+			if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+			    mount("proc", "/proc", "proc", 0, NULL) != 0)
+				_exit(CHILD_SKIPPED);
+			CHECK_OK(SEMOP(id, {0, -1, SEM_UNDO}));
+			(void)execl("/bin/sleep", "sleep", "100", (char *)NULL);
+			_exit(1);
+		}
+		close(executed[1]);
+		child_ok_or_skip(first, "no /proc can be mounted here");
+	}
+	close(executed[1]);
+	CHECK_INT(read(executed[0], &byte, 1), 0); /* it has executed, or been skipped */
+	close(executed[0]);
+	if (sem_value(id, 0) == 1)
+		child_ok_or_skip(kid, "no pid namespace with a /proc can be made here");
+	for (int i = 0; i < 300; i++) {
+		CHECK_INT(sem_value(id, 0), 0);
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	child_kill(kid);
+	UNTIL(sem_value(id, 0) == 1);
+	CHECK_OK(semctl(id, 0, IPC_RMID));
 }
 
 static void undo_at_sigkill_in_the_middle_of_calls(void **state)
@@ -432,6 +472,7 @@ int main(int argc, char **argv)
 		TEST(undo_at_every_kind_of_end),
 		TEST(undo_at_sigkill_from_outside),
 		TEST(undo_in_a_pid_namespace_that_proc_does_not_show),
+		TEST(undo_over_exec_in_another_pid_namespace),
 		TEST(undo_at_sigkill_in_the_middle_of_calls),
 		TEST(undo_is_done_when_any_wait_returns),
 		TEST(undo_is_done_when_a_pipe_ends),
