@@ -158,20 +158,24 @@ unsigned ident_threads(pid_t pid)
 	return read_stat(pid, &f) == 0 ? (unsigned)f.num_threads : 0;
 }
 
+static bool runs(const struct stat_fields *f)
+{
+	return !(f->flags & PF_EXITING) && f->state != 'Z' && f->state != 'X';
+}
+
 int ident_try_running(pid_t pid, pid_t *ret_tid)
 {
+	struct stat_fields first;
 	char path[64], text[1024];
 	char entries[2048] __attribute__((aligned(8)));
 	char *base = stpcpy(text_put_number(stpcpy(path, "/proc/"), (uint64_t)pid), "/task");
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0,
 			   0, 0);
-	int lacking = 0;
+	int lacking = want_of_descriptors(fd);
 	long n;
 
 	*ret_tid = 0;
-	if (fd < 0)
-		return want_of_descriptors(fd);
-	while (!*ret_tid &&
+	while (fd >= 0 && !*ret_tid &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
 		for (long at = 0; at < n && !*ret_tid;) {
 			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
@@ -187,11 +191,21 @@ int ident_try_running(pid_t pid, pid_t *ret_tid)
 				lacking = (int)n_read;
 			if (n_read < 0 || parse_stat(text, &f) < 0)
 				continue;
-			if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
+			if (runs(&f))
 				*ret_tid = (pid_t)number(e->name);
 		}
 	}
-	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (fd >= 0)
+		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (*ret_tid)
+		return 0;
+	/* A thread that executes a program takes the place of the first one, perhaps when that had
+	 * been looked at and it not yet; and for a moment there is no folder. */
+	n = read_stat(pid, &first);
+	if (want_of_descriptors(n))
+		lacking = (int)n;
+	if (n == 0 && runs(&first))
+		*ret_tid = pid;
 	return *ret_tid ? 0 : lacking;
 }
 
@@ -252,7 +266,7 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 	if (start && f.start != start)
 		return 0;
 	*ret = IDENT_ALIVE;
-	if (!(f.flags & PF_EXITING) && f.state != 'Z' && f.state != 'X')
+	if (runs(&f))
 		return 0;
 	rc = ident_try_running(pid, &tid);
 	*ret = tid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* What a process finds out about itself by /proc counts for each of its threads. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,11 +103,72 @@ static void test_thread_leaves_its_pid_namespace(void **state)
 	EXPECT_INT(status, 0);
 }
 
+#define EXECS 300
+
+static void *execute(void *unused)
+{
+	(void)unused;
+	execl("/bin/cat", "cat", (char *)NULL); /* ends at the latest when the test does */
+	_exit(1);
+}
+
+/* The first thread ends by it, and until then it is the one that shows under the process's pid. */
+static void execute_in_another_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, execute, NULL) != 0)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static bool is_cat(pid_t pid)
+{
+	char path[64], name[16] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = fopen(path, "re");
+	EXPECT(f && fgets(name, sizeof(name), f));
+	fclose(f);
+	return strcmp(name, "cat\n") == 0;
+}
+
+/* At no moment does it look dead. */
+static void test_exec_by_another_thread(void **state)
+{
+	(void)state;
+	EXPECT_INT(pipe2(ends, O_CLOEXEC), 0);
+	for (int i = 0; i < EXECS; i++) {
+		pid_t kid = fork();
+		uint64_t start;
+		int status;
+
+		EXPECT(kid >= 0);
+		if (kid == 0) {
+			if (dup2(ends[0], STDIN_FILENO) < 0)
+				_exit(1);
+			execute_in_another_thread();
+		}
+		start = ident_start(kid);
+		do
+			for (int looks = 0; looks < 10; looks++)
+				EXPECT_INT(ident_process(kid, start), IDENT_ALIVE);
+		while (!is_cat(kid));
+		EXPECT_INT(kill(kid, SIGKILL), 0);
+		EXPECT(waitpid(kid, &status, 0) == kid && WIFSIGNALED(status));
+	}
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_thread_has_ended),
 		cmocka_unit_test(test_thread_leaves_its_pid_namespace),
+		cmocka_unit_test(test_exec_by_another_thread),
 	};
 
 	return cmocka_run_group_tests_name("ident", tests, NULL, NULL);
