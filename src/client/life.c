@@ -26,10 +26,11 @@
  *
  * A second word on the list is for the reaper, who would like to know of deaths at once: the kernel
  * wakes a single waiter of a word, and who waits for a lock should not come second. There is one in
- * a group, at the end of the page, and room for its node beside the nodes of the first two threads.
+ * a group, before its life words, and room for its node beside the nodes of the first two threads.
+ * With musl, whose nodes are nearer to their words, there is none: it has room for five.
  *
  *   WATCH_P1  notice of a death
- *    word      watch word (the last of a group's page); header_shm.undo_owners
+ *    word      watch word (of a group, before its life words); header_shm.undo_owners
  *    states    watch word: 0 > tid (with FUTEX_WAITERS while it is watched) > OWNER_DIED > tid of
  *              another thread; 0 when a process takes the group
  *    writers   watch word: a thread of the group, by CAS from 0 or a marked one; who takes the
@@ -167,7 +168,7 @@ static void take_watch(unsigned char *pair, struct robust_list_head *head, const
 	struct node *node = node_of(pair, head, WATCH_WORD_OFF);
 	uint32_t seen = load_acquire(word); /* WATCH_P1/A */
 
-	if (!node || node < own + 1 || (seen && !(seen & LIFE_DIED)))
+	if (!node || node + 1 > own || (seen && !(seen & LIFE_DIED)))
 		return;
 	if (cas(word, &seen, (uint32_t)sys_call(SYS_gettid, 0, 0, 0, 0, 0, 0))) /* WATCH_P1/R */
 		link_node(head, node);

@@ -254,9 +254,10 @@ struct thread_shm {
 };
 
 #define THREAD_BYTES 768u
-/* At the very end of the group's page: its threads' life words, then the group's watch word. */
-#define LIFE_WORDS_OFF (PAGE_BYTES - (GROUP_THREADS + 1) * 4u)
-#define WATCH_WORD_OFF (PAGE_BYTES - 4u)
+/* At the very end of the group's page: the life word of its first thread is the last, the next
+ * one's before it, and so on; before them all the group's watch word. */
+#define LIFE_WORDS_END PAGE_BYTES
+#define WATCH_WORD_OFF (LIFE_WORDS_END - (GROUP_THREADS + 1) * 4u)
 
 /* ---- Ids --------------------------------------------------------------------------------- */
 
@@ -544,7 +545,7 @@ ASSERT_SIZE(struct tree_shm, 16);
 ASSERT_SIZE(struct chunk_shm, 192);
 ASSERT_SIZE(struct pool_shm, 64);
 _Static_assert(sizeof(struct header_shm) <= KIB(64), "the header outgrew its range");
-_Static_assert(GROUP_THREADS *THREAD_BYTES <= LIFE_WORDS_OFF, "a group outgrew its page");
+_Static_assert(GROUP_THREADS *THREAD_BYTES <= WATCH_WORD_OFF, "a group outgrew its page");
 _Static_assert(THREAD_CAPACITY - 1 <= RLOCK_OWNER, "thread indexes outgrew the lock word");
 _Static_assert(PROC_CAPACITY * sizeof(struct proc_shm) <= MIB(8), "process slots overlap");
 _Static_assert(CHUNK_CAPACITY * sizeof(struct chunk_shm) <= CHUNKS_BYTES, "descriptors overlap");

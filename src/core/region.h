@@ -107,8 +107,8 @@ static inline struct thread_shm *region_self(const struct caller *c)
 
 static inline uint64_t life_off(uint32_t thread_ix)
 {
-	return group_off(thread_ix / GROUP_SPAN) + LIFE_WORDS_OFF +
-	       (uint64_t)(thread_ix % GROUP_SPAN) * 4;
+	return group_off(thread_ix / GROUP_SPAN) + LIFE_WORDS_END -
+	       (uint64_t)(thread_ix % GROUP_SPAN + 1) * 4;
 }
 
 /* Life word of a thread that the caller knows to exist. */

@@ -313,6 +313,34 @@ static void test_beside_mutexes(void **state)
 	}
 }
 
+/* musl's mutexes have another distance; it counts once a program has used a robust one. */
+static void begin_as_with_musl(struct thread *t)
+{
+	static __thread struct robust_list_head head;
+
+	head.list.next = &head.list;
+	head.futex_offset = -28;
+	EXPECT_INT(syscall(SYS_set_robust_list, &head, sizeof(head)), 0);
+	begin(t->e, t->p->thread_ix);
+}
+
+static void test_other_distance(void **state)
+{
+	struct engine *e = *state;
+	struct page *p = shared_page(e);
+	struct thread t = {e, p, begin_as_with_musl};
+
+	for (uint32_t k = 0; k < GROUP_THREADS; k++) {
+		pthread_t id;
+
+		p->thread_ix = p->thread_ix / GROUP_SPAN * GROUP_SPAN + k;
+		EXPECT_INT(pthread_create(&id, NULL, run_thread, &t), 0);
+		EXPECT_INT(pthread_join(id, NULL), 0);
+		EXPECT(died(e, p->thread_ix));
+	}
+	munmap(p, sizeof(*p));
+}
+
 /* ---- fork ---------------------------------------------------------------------------------- */
 
 /* The child has neither the parent's word nor its block; the parent's word stays unmarked. */
@@ -381,12 +409,19 @@ static void test_waiter_is_woken_by_the_death(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit),         TEST(test_raw_exit),
-		TEST(test_sigkill),      TEST(test_crash),
-		TEST(test_exec),         TEST(test_thread_returns),
-		TEST(test_thread_exits), TEST(test_thread_is_cancelled),
-		TEST(test_watch_word),   TEST(test_beside_mutexes),
-		TEST(test_fork),         TEST(test_waiter_is_woken_by_the_death),
+		TEST(test_exit),
+		TEST(test_raw_exit),
+		TEST(test_sigkill),
+		TEST(test_crash),
+		TEST(test_exec),
+		TEST(test_thread_returns),
+		TEST(test_thread_exits),
+		TEST(test_thread_is_cancelled),
+		TEST(test_watch_word),
+		TEST(test_beside_mutexes),
+		TEST(test_other_distance),
+		TEST(test_fork),
+		TEST(test_waiter_is_woken_by_the_death),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
