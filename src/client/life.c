@@ -201,9 +201,10 @@ int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private, bool
 	node = node_of(pair, head, life_off(thread_ix) - page);
 	if (!node)
 		return 0; /* as above */
+	/* The kernel begins at the head: by the time of a notice the life word is marked. */
+	take_watch(pair, head, node);
 	link_node(head, node);
 	*ret_marked = true;
-	take_watch(pair, head, node);
 	return 0;
 }
 

@@ -269,6 +269,31 @@ static void test_watch_word(void **state)
 	munmap(p, sizeof(*p));
 }
 
+/* Who hears of the death by the watch word looks at the life word: that is marked by then. */
+static void look_at_the_list(struct thread *t)
+{
+	struct robust_list_head *head;
+	size_t length;
+	uintptr_t first;
+
+	begin_and_look(t);
+	EXPECT_INT(syscall(SYS_get_robust_list, 0, &head, &length), 0);
+	first = (uintptr_t)head->list.next + (uintptr_t)head->futex_offset;
+	EXPECT_INT(first % PAGE_BYTES, life_off(t->p->thread_ix) % PAGE_BYTES);
+}
+
+static void test_life_word_is_marked_first(void **state)
+{
+	struct page *p = shared_page(*state);
+	struct thread t = {*state, p, look_at_the_list};
+	pthread_t id;
+
+	EXPECT_INT(pthread_create(&id, NULL, run_thread, &t), 0);
+	EXPECT_INT(pthread_join(id, NULL), 0);
+	EXPECT(watch_of(*state, p->thread_ix) & LIFE_DIED);
+	munmap(p, sizeof(*p));
+}
+
 /* ---- Beside the C library's robust mutexes ------------------------------------------------- */
 
 /* One locked before the life word is there, one after; the one before is also unlocked and locked
@@ -409,19 +434,13 @@ static void test_waiter_is_woken_by_the_death(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit),
-		TEST(test_raw_exit),
-		TEST(test_sigkill),
-		TEST(test_crash),
-		TEST(test_exec),
-		TEST(test_thread_returns),
-		TEST(test_thread_exits),
-		TEST(test_thread_is_cancelled),
-		TEST(test_watch_word),
-		TEST(test_beside_mutexes),
-		TEST(test_other_distance),
-		TEST(test_fork),
-		TEST(test_waiter_is_woken_by_the_death),
+		TEST(test_exit),           TEST(test_raw_exit),
+		TEST(test_sigkill),        TEST(test_crash),
+		TEST(test_exec),           TEST(test_thread_returns),
+		TEST(test_thread_exits),   TEST(test_thread_is_cancelled),
+		TEST(test_watch_word),     TEST(test_life_word_is_marked_first),
+		TEST(test_beside_mutexes), TEST(test_other_distance),
+		TEST(test_fork),           TEST(test_waiter_is_woken_by_the_death),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
