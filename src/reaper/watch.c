@@ -301,9 +301,11 @@ void watch_end(struct watch *w)
 		w->first = me->next;
 		free(me);
 	}
-	for (uint32_t i = 0; i < WATCH_PIDFDS_MOST; i++)
+	for (uint32_t i = 0; i < WATCH_PIDFDS_MOST; i++) {
 		if (w->pidfd[i])
 			close((int)w->pidfd[i] - 1);
+		w->pidfd[i] = 0;
+	}
 	if (w->event_fd >= 0)
 		close(w->event_fd);
 	if (w->fd >= 0)

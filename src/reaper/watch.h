@@ -46,6 +46,7 @@ int watch_begin(struct watch *w, unsigned char *base, uint32_t pid_view);
 /* What has happened since the last call; enum watch_news, or'ed. Does not block. */
 unsigned watch_news(struct watch *w);
 
+/* May be repeated. */
 void watch_end(struct watch *w);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,17 @@ static void live_in(struct actor *a)
 	store_release(region_life(a->c.base, a->c.thread_ix), (uint32_t)syscall(SYS_gettid));
 }
 
+/* The child goes when the test fails. */
+static pid_t fork_bound(void)
+{
+	pid_t pid = fork();
+
+	EXPECT(pid >= 0);
+	if (pid == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail */
+	return pid;
+}
+
 /* A process in the actor's slots that only waits; with_life: its thread has its words there. */
 static pid_t start_process(struct actor *a, bool with_life)
 {
@@ -78,8 +90,7 @@ static pid_t start_process(struct actor *a, bool with_life)
 	pid_t pid;
 
 	EXPECT_INT(pipe(ready), 0);
-	pid = fork();
-	EXPECT(pid >= 0);
+	pid = fork_bound();
 	if (pid == 0) {
 		if (with_life)
 			live_in(a);
@@ -147,8 +158,7 @@ static void test_shared_memory(void **state)
 
 	EXPECT_INT(pipe(ready), 0);
 	EXPECT_INT(pipe(done), 0);
-	pid = fork();
-	EXPECT(pid >= 0);
+	pid = fork_bound();
 	if (pid == 0) {
 		live_in(a);
 		other = (pid_t)syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
@@ -229,8 +239,7 @@ static void test_other_waiter(void **state)
 	drop_news(&w);
 	seen = load_acquire(word);
 	EXPECT(seen & LIFE_WAITERS);
-	waiter = fork();
-	EXPECT(waiter >= 0);
+	waiter = fork_bound();
 	if (waiter == 0)
 		_exit(futex_wait(word, seen, NULL) == 0 ? 0 : 1);
 	for (;;) { /* until it sleeps */
@@ -271,6 +280,28 @@ static void test_no_thread(void **state)
 	end(a);
 }
 
+/* As a reaper does that could not use it. What was closed may be another's file by then. */
+static void test_end_twice(void **state)
+{
+	struct actor *a = engine_join(*state);
+	pid_t pid = start_process(a, false);
+	int fd[WATCH_PIDFDS_MOST];
+	struct watch w;
+
+	store_release(region_life(a->c.base, a->c.thread_ix), LIFE_DIED | 1u);
+	keep(a);
+	watch(&w, *state);
+	await_news(&w, WATCH_MARKED);
+	watch_end(&w);
+	for (unsigned i = 0; i < WATCH_PIDFDS_MOST; i++)
+		EXPECT((fd[i] = dup(STDERR_FILENO)) >= 0);
+	watch_end(&w);
+	for (unsigned i = 0; i < WATCH_PIDFDS_MOST; i++)
+		EXPECT_INT(close(fd[i]), 0);
+	end_process(pid);
+	end(a);
+}
+
 /* ---- Many ------------------------------------------------------------------------------------ */
 
 /* More than one thread can sleep for. Each is told of. */
@@ -305,7 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_before),      TEST(test_later),         TEST(test_shared_memory),
 		TEST(test_not_watched), TEST(test_second_thread), TEST(test_other_waiter),
-		TEST(test_no_thread),   TEST(test_many),
+		TEST(test_no_thread),   TEST(test_end_twice),     TEST(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
