@@ -38,6 +38,34 @@ static void test_threads_share(void **state)
 	EXPECT_INT(engine_getpid(g, id, 0), b->c.pid);
 }
 
+/* Who watches for deaths is woken by a process that comes to have records, each time that it does,
+ * and by no further record (WATCH_P1). */
+static bool announces(struct actor *a, int32_t id)
+{
+	uint32_t *owners = &region_header(a->e->base)->undo_owners, before = load_acquire(owners);
+	uint32_t since = load_acquire(&a->e->shared->wakes);
+
+	EXPECT_INT(engine_op(a, id, 0, -1, OP_UNDO), 0);
+	EXPECT(actor_proc(a)->undo_ref);
+	EXPECT_INT(engine_woken(a->e, region_off(a->e->base, owners), since),
+		   load_acquire(owners) != before);
+	return load_acquire(owners) != before;
+}
+
+static void test_first_is_announced(void **state)
+{
+	struct actor *g = engine_join(*state), *a = engine_join(*state);
+	int32_t id = new_set(g, 1, (int[]){9}), other = new_set(g, 1, (int[]){9});
+
+	EXPECT(announces(a, id));
+	EXPECT(!announces(a, id));
+	EXPECT(!announces(a, other));
+	EXPECT(announces(g, id));
+	EXPECT_INT(engine_exit(a), 0);
+	a = engine_join(*state);
+	EXPECT(announces(a, other));
+}
+
 static void test_exit_is_clamped(void **state)
 {
 	struct actor *g = engine_join(*state), *a = engine_join(*state);
@@ -293,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_threads_share),
+		TEST(test_first_is_announced),
 		TEST(test_exit_is_clamped),
 		TEST(test_exit_wakes),
 		TEST(test_setting_clears),
