@@ -353,6 +353,18 @@ static bool is_bad_luck(int status)
 		strstr(said, "cannot be preloaded") || strstr(said, "error while loading"));
 }
 
+/* The loader itself does not look at each result. */
+static bool is_killed_without_library(const struct kind *k, int n)
+{
+	const char *with = preload;
+	int status, count;
+
+	preload = "";
+	status = run(k, n, "ANY", &count);
+	preload = with;
+	return status != -1 && WIFSIGNALED(status);
+}
+
 /* Returns the number of calls of this kind. */
 static int try_kind(const struct kind *k)
 {
@@ -365,7 +377,8 @@ static int try_kind(const struct kind *k)
 			return -1;
 		if (status == -1)
 			complain(k, n, "the run does not end");
-		else if (is_bad_luck(status))
+		else if (is_bad_luck(status) ||
+			 (is_early && WIFSIGNALED(status) && is_killed_without_library(k, n)))
 			unlucky++;
 		else if (WIFSIGNALED(status))
 			complain(k, n, strsignal(WTERMSIG(status)));
