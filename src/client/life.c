@@ -161,10 +161,13 @@ static struct node *node_of(unsigned char *pair, const struct robust_list_head *
 		       : NULL;
 }
 
-/* The group's watch word becomes this thread's if it is nobody's and has room for a node. */
-static void take_watch(unsigned char *pair, struct robust_list_head *head, const struct node *own)
+/*
+ * The group's watch word becomes this thread's if it is nobody's and has room for a node. Not by
+ * the pair, where a fault of a region that was cut off cannot be mended (lost.h).
+ */
+static void take_watch(uint32_t *word, unsigned char *pair, struct robust_list_head *head,
+		       const struct node *own)
 {
-	uint32_t *word = (uint32_t *)(void *)(pair + WATCH_WORD_OFF);
 	struct node *node = node_of(pair, head, WATCH_WORD_OFF);
 	uint32_t seen = load_acquire(word); /* WATCH_P1/A */
 
@@ -202,7 +205,7 @@ int life_begin(unsigned char *base, uint32_t thread_ix, void **ret_private, bool
 	if (!node)
 		return 0; /* as above */
 	/* The kernel begins at the head: by the time of a notice the life word is marked. */
-	take_watch(pair, head, node);
+	take_watch(region_known_watch(base, thread_ix / GROUP_SPAN), pair, head, node);
 	link_node(head, node);
 	*ret_marked = true;
 	return 0;
