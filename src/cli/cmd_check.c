@@ -171,7 +171,7 @@ static int repair(const struct namespace_place *place, int fd)
 		return error;
 	}
 	before = retire_users(base);
-	session_sweep(SWEEP_ALL);
+	(void)session_sweep(SWEEP_ALL);
 	tb = session_thread(&error);
 	files = tb ? attach_orphans_remove(tb) : 0;
 	after = retire_users(base);

@@ -178,7 +178,7 @@ static int remove_namespace(struct opened *o, bool force)
 
 	if (enter(o) < 0)
 		return EXIT_FAILURE;
-	session_sweep(SWEEP_ALL);
+	(void)session_sweep(SWEEP_ALL);
 	uint32_t users = retire_users(o->base);
 
 	if (users > 0 && !force) {

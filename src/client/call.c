@@ -69,8 +69,29 @@ void call_settle(struct thread_block *tb)
 		wait_busy_in_section(tb);
 }
 
+/*
+ * The thread's slot says that a call of it is at work on something. That is the call which the
+ * handler has interrupted that makes this one; in the outermost section there is none, and the slot
+ * is damaged.
+ */
+static bool set_right(struct thread_block *tb)
+{
+	struct thread_shm *self = region_self(&tb->caller);
+
+	if (tb->depth != 1 || tb->caller.owed || !(self->held || self->hold))
+		return false;
+	store_crash(&self->held, 0);
+	store_crash(&self->hold, 0);
+	report_damage();
+	return true;
+}
+
 bool call_again_slow(struct thread_block *tb, int rc)
 {
+	if (rc == -EINTR && set_right(tb)) {
+		section_leave(tb);
+		return true;
+	}
 	if (rc == OUTCOME_BUSY) {
 		(void)wait_busy(tb);
 		return true;
@@ -106,6 +127,8 @@ static void sleep_ended(struct thread_block *tb, struct sleep *s, bool left, int
 	s->result = left ? reason : result(tb, s);
 	if (lost_region())
 		s->result = -ENOTRECOVERABLE;
+	if (s->result == -ENOTRECOVERABLE)
+		report_damage();
 	s->settled = true;
 }
 

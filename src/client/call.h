@@ -32,7 +32,8 @@ bool call_again_slow(struct thread_block *tb, int rc);
  */
 static inline bool call_again(struct thread_block *tb, int rc)
 {
-	if (__builtin_expect(rc > 0 || rc == -ENOTRECOVERABLE || tb->caller.owed, 0))
+	if (__builtin_expect(rc > 0 || rc == -ENOTRECOVERABLE || rc == -EINTR || tb->caller.owed,
+			     0))
 		return call_again_slow(tb, rc);
 	section_leave(tb);
 	return false;

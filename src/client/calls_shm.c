@@ -184,8 +184,8 @@ long call_shmget(key_t key, size_t bytes, int flags)
 	rq = wanted;
 	rc = get_segment(tb, &rq, &id);
 	if (rc == -ENOSPC || rc == -ENOMEM) {
-		session_sweep(
-			SWEEP_DOUBTFUL); /* what was removed and only the dead had takes no room */
+		/* what was removed and only the dead had takes no room */
+		(void)session_sweep(SWEEP_DOUBTFUL);
 		rq = wanted;
 		rc = get_segment(tb, &rq, &id);
 	}
@@ -371,7 +371,7 @@ long call_shmctl(int id, int cmd, void *user)
 	case IPC_INFO:
 	case SHM_INFO:
 		/* no segment of the dead is counted, nor its index shown */
-		session_sweep(SWEEP_DOUBTFUL);
+		(void)session_sweep(SWEEP_DOUBTFUL);
 		return cmd == IPC_INFO ? limits(tb, user) : usage(tb, user);
 	case IPC_STAT:
 	case SHM_STAT:

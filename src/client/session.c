@@ -378,11 +378,11 @@ static int register_thread(struct process_record *me)
 }
 
 /* Own threads that ended without a word leave their slots to the living. */
-static void look_around(struct thread_block *tb)
+static void look_around(struct thread_block *tb, enum sweep kind)
 {
 	bool busy;
 
-	repair_sweep(&tb->caller, time(NULL), SWEEP_MARKED, &busy);
+	repair_sweep(&tb->caller, time(NULL), kind, &busy);
 	if (!session.adopted && !office_held(&tb->caller))
 		(void)reaper_start_missed(&session.place);
 }
@@ -470,7 +470,7 @@ struct thread_block *session_thread_slow(int *ret_error)
 		return NULL;
 	}
 	section_enter(thread_self);
-	look_around(thread_self);
+	look_around(thread_self, SWEEP_MARKED);
 	section_leave(thread_self);
 	return thread_self;
 }
@@ -568,6 +568,6 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 void session_check_reaper(struct thread_block *tb)
 {
 	section_enter(tb);
-	look_around(tb);
+	look_around(tb, SWEEP_DOUBTFUL);
 	section_leave(tb);
 }

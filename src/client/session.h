@@ -70,8 +70,9 @@ void session_reap(pid_t pid);
  */
 void session_leave_undo(void);
 
-/* Looks for dead processes of the namespace and buries them. [signal] */
-void session_sweep(enum sweep kind);
+/* Looks for dead processes of the namespace and buries them. False: what some of them left is busy,
+ * and has to wait. [signal] */
+bool session_sweep(enum sweep kind);
 
 /* ident_view() of the calling process, since it has registered; 0: unknown. A vfork child may
  * have another than its parent. */

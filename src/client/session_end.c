@@ -26,13 +26,41 @@
 /* How long a call waits for another's burial of the same process: the other one may be stopped. */
 #define BURY_TRIES   200
 #define BURY_POLL_NS 5000000ll
-#define SWEEP_TRIES  1000
+
+/*
+ * And how long it waits for what is busy: its owner may be stopped, perhaps until this very call
+ * returns. The rest is done by whoever looks next. The reaper has others to look after.
+ */
+#define PATIENCE_NS        300000000ll
+#define REAPER_PATIENCE_NS 5000000ll
+
+static int64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* In a section, after OUTCOME_BUSY. *end is 0 at first. False: it has taken too long. */
+static bool wait_patiently(struct thread_block *tb, int64_t *end)
+{
+	int64_t now = now_ns();
+
+	if (*end == 0)
+		*end = now + (session.adopted ? REAPER_PATIENCE_NS : PATIENCE_NS);
+	if (now >= *end)
+		return false;
+	wait_busy_briefly(tb);
+	return true;
+}
 
 void session_exit(void)
 {
 	struct process_record *me = session_is_attached() ? session_registered() : NULL;
 	struct thread_block *tb;
 	uint64_t signals;
+	int64_t end = 0;
 	int error;
 
 	if (!me || lost_region())
@@ -49,8 +77,9 @@ void session_exit(void)
 	if (!session_lock(&signals))
 		return; /* burial does it */
 	section_enter(tb);
-	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
+	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY &&
+	       wait_patiently(tb, &end))
+		;
 	rlock_settle(&tb->caller);
 	section_leave(tb);
 	if (session_slot_is_free(tb->caller.thread_ix)) {
@@ -77,17 +106,21 @@ static void bury(struct thread_block *tb, uint32_t proc_ix)
 	struct proc_shm *p = region_known_proc(c->base, proc_ix);
 	uint64_t gen = CLAIM_GEN(load_acquire(&p->claim)); /* REG_P1/A */
 	bool dead = c->ops->is_process_dead(c, proc_ix);
+	int64_t end = 0;
 
 	for (int tries = 0; tries < BURY_TRIES; tries++) {
 		struct timespec deadline;
+		bool goes_on = true;
 		int rc;
 
 		section_enter(tb);
 		rc = repair_bury_process(c, proc_ix, time(NULL));
 		if (rc == OUTCOME_BUSY)
-			wait_busy_in_section(tb);
+			goes_on = wait_patiently(tb, &end);
 		rlock_settle(c);
 		section_leave(tb);
+		if (!goes_on)
+			return;
 		if (rc == OUTCOME_BUSY)
 			continue;
 		if (!dead || load_acquire(&p->state) != PROC_LIVE || /* REG_P2/A */
@@ -133,14 +166,16 @@ void session_bury(struct thread_block *tb, uint32_t proc_ix)
 
 static bool empty_reserved(struct thread_block *tb, uint32_t ix)
 {
+	int64_t end = 0;
 	int rc;
 
 	section_enter(tb);
-	while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY)
-		wait_busy_in_section(tb);
+	while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY &&
+	       wait_patiently(tb, &end))
+		;
 	rlock_settle(&tb->caller);
 	section_leave(tb);
-	return rc != OUTCOME_RETRY;
+	return rc != OUTCOME_RETRY && rc != OUTCOME_BUSY;
 }
 
 /*
@@ -205,29 +240,29 @@ static void free_reserved(struct thread_block *tb)
 		sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-void session_sweep(enum sweep kind)
+bool session_sweep(enum sweep kind)
 {
 	struct thread_block *tb;
-	bool busy = true;
+	int64_t end = 0;
+	bool busy;
 	int error;
 
 	if (!session_is_attached())
-		return;
+		return true;
 	tb = session_thread(&error);
 	if (!tb)
-		return;
+		return true;
 	section_enter(tb);
-	for (int tries = 0; busy && tries < SWEEP_TRIES; tries++) {
+	do
 		repair_sweep(&tb->caller, time(NULL), kind, &busy);
-		if (busy)
-			wait_busy_in_section(tb);
-	}
+	while (busy && wait_patiently(tb, &end));
 	rlock_settle(&tb->caller);
 	section_leave(tb);
-	if (kind == SWEEP_MARKED)
-		return;
-	free_reserved(tb);
-	attach_sweep(tb);
+	if (kind != SWEEP_MARKED) {
+		free_reserved(tb);
+		attach_sweep(tb);
+	}
+	return !busy;
 }
 
 void session_leave_undo(void)

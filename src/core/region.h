@@ -9,6 +9,7 @@
 #ifndef USYSV_CORE_REGION_H
 #define USYSV_CORE_REGION_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "base/atomic.h"
@@ -165,6 +166,19 @@ static inline struct set_shm *region_set(const unsigned char *base, uint32_t ix)
 static inline bool wait_is_queued(uint32_t st)
 {
 	return WAIT_STATE(st) == WAIT_WAITING || WAIT_STATE(st) == WAIT_ASLEEP;
+}
+
+/* What a waiter that is not queued any more has been told; one that nobody has told is damaged. */
+static inline int wait_outcome(uint32_t st, int32_t result)
+{
+	switch (WAIT_STATE(st)) {
+	case WAIT_GRANTED:
+		return result;
+	case WAIT_REMOVED:
+		return -EIDRM;
+	default:
+		return -ENOTRECOVERABLE;
+	}
 }
 
 /*

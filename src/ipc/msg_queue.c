@@ -478,7 +478,7 @@ int msg_wait_result(struct caller *c)
 {
 	struct thread_shm *self = region_self(c);
 	uint32_t st = load_acquire(&self->st); /* MSG_P1/A */
-	int result = WAIT_STATE(st) == WAIT_REMOVED ? -EIDRM : self->result;
+	int result = wait_outcome(st, self->result);
 
 	free_waiter(self);
 	return result;

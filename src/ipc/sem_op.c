@@ -166,7 +166,7 @@ int sem_wait_result(struct caller *c)
 	int result = self->result;
 
 	free_waiter(self);
-	return WAIT_STATE(st) == WAIT_REMOVED ? -EIDRM : result;
+	return wait_outcome(st, result);
 }
 
 /* Takes a queued request back. *ret_left false: it has been told. */

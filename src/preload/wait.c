@@ -140,7 +140,7 @@ PUBLIC int system(const char *command)
 		pthread_cleanup_pop(1);
 	}
 	saved = errno;
-	session_sweep(SWEEP_DOUBTFUL);
+	(void)session_sweep(SWEEP_DOUBTFUL);
 	errno = saved;
 	return status;
 }
@@ -162,7 +162,7 @@ PUBLIC int pclose(FILE *stream)
 {
 	int status = NEXT(pclose)(stream), saved = errno;
 
-	session_sweep(SWEEP_DOUBTFUL);
+	(void)session_sweep(SWEEP_DOUBTFUL);
 	errno = saved;
 	return status;
 }

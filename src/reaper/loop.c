@@ -129,12 +129,22 @@ static void follow_up(struct reaper *r, unsigned from)
 		r->followup = from;
 }
 
+/* What is busy is soon free, or its owner is stopped. */
+static void sweep(struct reaper *r, enum sweep kind)
+{
+	bool done = session_sweep(kind);
+
+	if (!done)
+		follow_up(r, r->was_busy ? 1 : 0);
+	r->was_busy = !done;
+}
+
 static void look(struct reaper *r, enum sweep kind)
 {
 	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS, begin = now_ns();
 
 	look_at_office(r);
-	session_sweep(kind);
+	sweep(r, kind);
 	sweep_files(r);
 	r->users = retire_users(r->base);
 	r->gone = retire_done(r->region_fd, r->base);
@@ -190,7 +200,7 @@ bool reaper_step(struct reaper *r, int max_wait_ms)
 			continue;
 		}
 		if (events[i].data.u32 == EVENT_NOTICE && (watch_news(&r->watch) & WATCH_MARKED))
-			session_sweep(SWEEP_MARKED); /* somebody may sleep for it */
+			sweep(r, SWEEP_MARKED); /* somebody may sleep for it */
 		heard(r);
 	}
 	now = now_ns();

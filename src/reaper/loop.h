@@ -31,6 +31,7 @@ struct reaper {
 	int64_t rest_ns;          /* no look until then after the last, but for the marked */
 	unsigned followup; /* next of the further looks: a death takes a moment to complete */
 	uint32_t users;    /* registered processes at the last look, without reapers */
+	bool was_busy;     /* what somebody dead has left, at the last look */
 	bool in_office;
 	bool gone; /* the namespace has been removed */
 };

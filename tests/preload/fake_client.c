@@ -107,10 +107,11 @@ void session_reap(pid_t pid)
 	fake_shared->reaped = pid;
 }
 
-void session_sweep(enum sweep kind)
+bool session_sweep(enum sweep kind)
 {
 	(void)kind;
 	fake_shared->sweeps++;
+	return true;
 }
 
 void session_leave_undo(void)

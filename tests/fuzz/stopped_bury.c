@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/*
+ * A process dies that owes something to a set whose lock is in the hands of a process that is
+ * stopped. Its parent's wait returns all the same (for the parent may be who continues the stopped
+ * one), what others owe to other sets is given back, and what the dead one owes as soon as
+ * the lock is free.
+ *
+ * As in stopped.c the lock is put into the stopped process's hands from here.
+ *
+ *	usysv run -- stopped-bury
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/ids.h"
+#include "core/region.h"
+#include "fuzz/inside.h"
+
+#define LIMIT_S 20
+
+static pid_t stopped, owner[2];
+
+static void clear_up(void)
+{
+	pid_t all[] = {stopped, owner[0], owner[1]};
+
+	for (int i = 0; i < 3; i++)
+		if (all[i] > 0)
+			kill(all[i], SIGKILL);
+}
+
+_Noreturn static void wrong(const char *what)
+{
+	fprintf(stderr, "stopped-bury: %s (errno %d)\n", what, errno);
+	exit(1);
+}
+
+/* A call does not return. */
+_Noreturn static void on_alarm(int sig)
+{
+	static const char text[] = "stopped-bury: a call waits for who is stopped\n";
+
+	(void)sig;
+	(void)!write(2, text, sizeof(text) - 1);
+	clear_up();
+	_exit(1);
+}
+
+static pid_t start_stopped(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		(void)msgget(IPC_PRIVATE, 0600);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+		wrong("nobody is stopped");
+	return pid;
+}
+
+/* A process that owes the set one down. */
+static pid_t start_owner(int set)
+{
+	struct sembuf up = {0, 1, SEM_UNDO};
+	char byte = 0;
+	int ready[2];
+	pid_t pid;
+
+	if (pipe(ready) < 0)
+		wrong("pipe");
+	pid = fork();
+	if (pid == 0) {
+		byte = semop(set, &up, 1) == 0 ? 'y' : 'n';
+		(void)!write(ready[1], &byte, 1);
+		for (;;)
+			pause();
+	}
+	if (read(ready[0], &byte, 1) != 1 || byte != 'y')
+		wrong("an owner does not begin");
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+int main(void)
+{
+	struct sembuf wait_for_zero = {0, 0, 0};
+	unsigned char *region;
+	uint32_t holder, none = 0, ix;
+	uint32_t *lock;
+	int set[2];
+
+	atexit(clear_up);
+	signal(SIGALRM, on_alarm);
+	for (int i = 0; i < 2; i++) {
+		set[i] = semget(IPC_PRIVATE, 1, 0600);
+		if (set[i] < 0)
+			wrong("semget");
+		owner[i] = start_owner(set[i]);
+	}
+	stopped = start_stopped();
+	region = inside_map_region();
+	holder = inside_thread_of(region, stopped);
+	ix = (uint32_t)set[0] % OBJECT_CAPACITY;
+	lock = (uint32_t *)(void *)(region + ids_object_lock(FAMILY_SEM, ix));
+	region_known_thread(region, holder)->held = (uint32_t)ids_object_lock(FAMILY_SEM, ix);
+	if (!__atomic_compare_exchange_n(lock, &none, holder + 1, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		wrong("the lock is not free");
+
+	alarm(LIMIT_S);
+	for (int i = 0; i < 2; i++) {
+		kill(owner[i], SIGKILL);
+		if (waitpid(owner[i], NULL, 0) != owner[i])
+			wrong("waitpid");
+		owner[i] = 0;
+	}
+	if (semop(set[1], &wait_for_zero, 1) < 0)
+		wrong("the other set");
+	if (semctl(set[0], 0, GETVAL) != 1)
+		wrong("the set of the stopped process has been changed");
+
+	/* As if it had been continued. */
+	if (__atomic_exchange_n(lock, 0, __ATOMIC_SEQ_CST) & RLOCK_W)
+		kill(stopped, SIGKILL); /* who sleeps on the lock hears of that */
+	region_known_thread(region, holder)->held = 0;
+	if (semop(set[0], &wait_for_zero, 1) < 0)
+		wrong("the set");
+	return 0;
+}
