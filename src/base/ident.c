@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,10 @@
 
 #include "base/sys.h"
 #include "base/text.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 #define PF_EXITING 0x00000004ul
 
@@ -96,8 +101,13 @@ int ident_view(uint32_t *ret)
 {
 	int rc = judge_proc();
 
-	*ret = rc < 0 ? 0 : view_of("/proc/thread-self");
+	*ret = rc == -ENOENT ? 0 : view_of("/proc/thread-self");
 	return rc == -ENOENT ? rc : 0;
+}
+
+bool ident_proc_is_ours(void)
+{
+	return judge_proc() == 0;
 }
 
 bool ident_forks_away(void)
@@ -115,18 +125,27 @@ bool ident_forks_away(void)
 			AT_SYMLINK_NOFOLLOW, 0, 0) == 0;
 }
 
-static int read_stat(pid_t pid, struct stat_fields *ret)
+static int read_stat_of(const char *folder, struct stat_fields *ret)
 {
 	char path[64], text[1024];
-	long n = judge_proc();
+	long n;
 
-	if (n < 0)
-		return (int)n;
-	stpcpy(text_put_number(stpcpy(path, "/proc/"), (uint64_t)pid), "/stat");
+	stpcpy(stpcpy(path, folder), "/stat");
 	n = text_read(path, text, sizeof(text));
 	if (n < 0)
 		return (int)n;
 	return parse_stat(text, ret);
+}
+
+static int read_stat(pid_t pid, struct stat_fields *ret)
+{
+	char folder[32];
+	int rc = judge_proc();
+
+	if (rc < 0)
+		return rc;
+	text_put_number(stpcpy(folder, "/proc/"), (uint64_t)pid);
+	return read_stat_of(folder, ret);
 }
 
 static int want_of_descriptors(long rc)
@@ -139,6 +158,8 @@ int ident_try_start(pid_t pid, uint64_t *ret)
 	struct stat_fields f;
 	int rc = read_stat(pid, &f);
 
+	if (rc == -EXDEV && pid == (pid_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0))
+		rc = read_stat_of("/proc/self", &f);
 	*ret = rc == 0 ? f.start : 0;
 	return want_of_descriptors(rc);
 }
@@ -223,19 +244,21 @@ static pid_t inner_pid(const char *folder)
 	return (pid_t)n;
 }
 
-int ident_try_find(uint32_t view, pid_t pid, pid_t *ret)
+int ident_try_elsewhere(uint32_t view, pid_t pid, enum ident_state *ret, pid_t *ret_shown)
 {
+	struct stat_fields f;
 	char entries[2048] __attribute__((aligned(8)));
 	char folder[32];
 	long n, fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc",
 			      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
 
-	*ret = 0;
+	*ret_shown = 0;
+	*ret = IDENT_UNKNOWN;
 	if (fd < 0)
 		return (int)fd;
-	while (!*ret &&
+	while (!*ret_shown &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
-		for (long at = 0; at < n && !*ret;) {
+		for (long at = 0; at < n && !*ret_shown;) {
 			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
 
 			at += e->bytes;
@@ -243,9 +266,34 @@ int ident_try_find(uint32_t view, pid_t pid, pid_t *ret)
 				continue;
 			text_put_number(stpcpy(folder, "/proc/"), number(e->name));
 			if (view_of(folder) == view && inner_pid(folder) == pid)
-				*ret = (pid_t)number(e->name);
+				*ret_shown = (pid_t)number(e->name);
 		}
 	}
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	*ret = IDENT_GONE;
+	if (!*ret_shown || read_stat_of(folder, &f) < 0)
+		return 0;
+	*ret = IDENT_ALIVE;
+	if (runs(&f))
+		return 0;
+	n = ident_try_running(*ret_shown, &pid);
+	*ret = pid ? IDENT_ALIVE : n == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
+	return 0;
+}
+
+/* For who knows no more of a process than that there is one of this pid: has it ended? */
+static int try_ended(pid_t pid, enum ident_state *ret)
+{
+	struct pollfd p = {.events = POLLIN};
+	struct timespec at_once = {0, 0};
+	long fd = sys_call(SYS_pidfd_open, pid, 0, 0, 0, 0, 0);
+
+	*ret = IDENT_UNKNOWN;
+	if (fd < 0)
+		return want_of_descriptors(fd);
+	p.fd = (int)fd;
+	if (sys_call(SYS_ppoll, (long)&p, 1, (long)&at_once, 0, 0, 0) == 1)
+		*ret = IDENT_EXITING;
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
 	return 0;
 }
@@ -258,9 +306,11 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 
 	if (rc < 0) {
 		/* Present but not shown: hidepid, or the /proc of another pid namespace. */
-		*ret = sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH ? IDENT_GONE
-									: IDENT_UNKNOWN;
-		return *ret == IDENT_UNKNOWN ? want_of_descriptors(rc) : 0;
+		*ret = IDENT_GONE;
+		if (sys_call(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH)
+			return 0;
+		*ret = IDENT_UNKNOWN;
+		return want_of_descriptors(rc) ? rc : try_ended(pid, ret);
 	}
 	*ret = IDENT_GONE;
 	if (start && f.start != start)

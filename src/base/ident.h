@@ -18,10 +18,14 @@ enum ident_state {
 };
 
 /*
- * A number for how the calling process sees others: those who have the same number mean the same by
- * pids and start times. 0 when its /proc is that of other pids. -ENOENT: it has none.
+ * A number for how the calling process means pids and start times: those who have the same number
+ * mean the same. 0 when that cannot be known. -ENOENT: it has no /proc.
  */
 int ident_view(uint32_t *ret);
+
+/* Does /proc call processes by the pids that the caller knows them by? Not after unshare(1) without
+ * --mount-proc, say. */
+bool ident_proc_is_ours(void);
 
 /*
  * Would a child of the calling thread be in another pid namespace, after unshare(CLONE_NEWPID) or
@@ -30,7 +34,8 @@ int ident_view(uint32_t *ret);
  */
 bool ident_forks_away(void);
 
-/* Start time of pid in clock ticks since boot; 0 when unknown. */
+/* Start time of pid in clock ticks since boot; 0 when unknown. The caller's own is known wherever
+ * /proc shows it. */
 uint64_t ident_start(pid_t pid);
 
 /*
@@ -44,10 +49,11 @@ int ident_try_start(pid_t pid, uint64_t *ret);
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret);
 
 /*
- * The pid by which /proc shows the process that knows itself by this view and pid (of a pid
- * namespace inside the caller's); 0: it shows none. -errno when it cannot be looked at. Slow.
+ * The process that knows itself by this view and pid, of another pid namespace that /proc shows:
+ * its state, IDENT_GONE when none is shown; and by which pid it is. -errno when it cannot be looked
+ * at. Slow.
  */
-int ident_try_find(uint32_t view, pid_t pid, pid_t *ret);
+int ident_try_elsewhere(uint32_t view, pid_t pid, enum ident_state *ret, pid_t *ret_shown);
 
 /* A thread of the process that is not on its way out, for the first may have left while others run;
  * 0: none, or unknown. -EMFILE or -ENFILE as above. */

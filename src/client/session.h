@@ -78,7 +78,7 @@ bool session_sweep(enum sweep kind);
  * have another than its parent. */
 uint32_t session_pid_view(void);
 
-/* The pid in this process slot as this process sees pids; 0: it does not see that one. */
+/* The pid in this process slot as this process sees pids in /proc; 0: it does not see that one. */
 uint32_t session_visible_pid(uint32_t proc_ix);
 
 /* Buries the process in this slot if it is dead: for who looks at an object and finds it among

@@ -156,7 +156,9 @@ uint32_t session_visible_pid(uint32_t proc_ix)
 {
 	const struct proc_shm *p = region_proc(session.base, proc_ix);
 
-	return p && p->pid_view && p->pid_view == session_pid_view() ? p->pid : 0;
+	return p && p->pid_view && p->pid_view == session_pid_view() && ident_proc_is_ours()
+		       ? p->pid
+		       : 0;
 }
 
 void session_bury(struct thread_block *tb, uint32_t proc_ix)

@@ -55,22 +55,20 @@ static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
 }
 
 /*
- * Is a process of another pid namespace still there, although the image that was registered has
- * gone? Who has executed another program is; if that namespace is inside this one, /proc shows it.
+ * Of a process of another pid namespace, whose image has gone: with the process, or did it execute
+ * another program? If /proc shows that namespace, it tells. Who does not see so far leaves it to
+ * the reaper, who mostly is outside of all; the reaper, if he does not see it, takes it for dead.
  */
-static bool lives_elsewhere(const struct proc_shm *p)
+static bool is_dead_elsewhere(const struct proc_shm *p)
 {
 	enum ident_state state;
-	pid_t pid;
+	pid_t shown;
 
-	if (!p->pid_view || !session_pid_view())
-		return false;
-	if (ident_try_find(p->pid_view, (pid_t)p->pid, &pid) < 0)
-		return true; /* to be asked again */
-	if (!pid)
-		return false;
-	state = ident_process(pid, 0);
-	return state == IDENT_ALIVE || state == IDENT_UNKNOWN;
+	if (!p->pid_view)
+		return true;
+	if (ident_try_elsewhere(p->pid_view, (pid_t)p->pid, &state, &shown) < 0)
+		return false; /* to be asked again */
+	return state == IDENT_EXITING || (state == IDENT_GONE && session.adopted);
 }
 
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
@@ -83,7 +81,7 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (p->pid_view == 0 || p->pid_view != session_pid_view())
 		return (p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
 						  : session_token_is_free(proc_ix)) &&
-		       !lives_elsewhere(p);
+		       is_dead_elsewhere(p);
 	state = spare_ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }

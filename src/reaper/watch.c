@@ -110,12 +110,15 @@ static bool has_room_for(int fd)
 static int open_pidfd(const struct watch *w, const struct proc_shm *p)
 {
 	bool is_ours = p->pid_view == w->pid_view;
+	enum ident_state state = IDENT_ALIVE;
 	pid_t pid = (pid_t)p->pid;
 	int fd;
 
 	if (!w->pid_view || !p->pid_view)
 		return -1;
-	if (!is_ours && ident_try_find(p->pid_view, pid, &pid) < 0)
+	/* Of another one, it is known if it is shown by a pid of ours. */
+	if (!is_ours &&
+	    (!ident_proc_is_ours() || ident_try_elsewhere(p->pid_view, pid, &state, &pid) < 0))
 		return -1;
 	fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (fd < 0)

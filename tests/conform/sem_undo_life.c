@@ -157,26 +157,50 @@ static void undo_in_a_pid_namespace_that_proc_does_not_show(void **state)
 	child_ok_or_skip(kid, "no pid namespace can be made here");
 }
 
+static void stays_at(int id, int value)
+{
+	for (int i = 0; i < 200; i++) {
+		CHECK_INT(sem_value(id, 0), value);
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+}
+
+/* In a child: what it forks is in a new pid namespace. */
+static void leave_pid_namespace(void)
+{
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+		_exit(CHILD_SKIPPED);
+}
+
+static void mount_proc(void)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("proc", "/proc", "proc", 0, NULL) != 0)
+		_exit(CHILD_SKIPPED);
+}
+
+static void hold_and_exec(int id)
+{
+	CHECK_OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
+	CHECK_OK(SEMOP(id, {0, -1, SEM_UNDO}));
+	(void)execl("/bin/sleep", "sleep", "100", (char *)NULL);
+	_exit(1);
+}
+
 /* The image has gone, and the pid means nothing to who looks: it is there all the same. */
-static void undo_over_exec_in_another_pid_namespace(void **state)
+static void over_exec_inside(bool with_proc)
 {
 	int id = set_with(1), executed[2];
 	pid_t kid, first;
 	char byte;
 
-	(void)state;
 	CHECK_OK(pipe2(executed, O_CLOEXEC));
 	IN_CHILD (kid) {
-		if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
-			_exit(CHILD_SKIPPED);
+		leave_pid_namespace();
 		IN_CHILD (first) {
-			CHECK_OK(prctl(PR_SET_PDEATHSIG, SIGKILL));
-			if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-			    mount("proc", "/proc", "proc", 0, NULL) != 0)
-				_exit(CHILD_SKIPPED);
-			CHECK_OK(SEMOP(id, {0, -1, SEM_UNDO}));
-			(void)execl("/bin/sleep", "sleep", "100", (char *)NULL);
-			_exit(1);
+			if (with_proc)
+				mount_proc();
+			hold_and_exec(id);
 		}
 		close(executed[1]);
 		child_ok_or_skip(first, "no /proc can be mounted here");
@@ -185,13 +209,51 @@ static void undo_over_exec_in_another_pid_namespace(void **state)
 	CHECK_INT(read(executed[0], &byte, 1), 0); /* it has executed, or been skipped */
 	close(executed[0]);
 	if (sem_value(id, 0) == 1)
-		child_ok_or_skip(kid, "no pid namespace with a /proc can be made here");
-	for (int i = 0; i < 300; i++) {
-		CHECK_INT(sem_value(id, 0), 0);
-		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	}
+		child_ok_or_skip(kid, "no pid namespace can be made here");
+	stays_at(id, 0);
 	child_kill(kid);
 	UNTIL(sem_value(id, 0) == 1);
+	CHECK_OK(semctl(id, 0, IPC_RMID));
+}
+
+static void undo_over_exec_in_another_pid_namespace(void **state)
+{
+	(void)state;
+	over_exec_inside(true);
+}
+
+static void undo_over_exec_in_a_pid_namespace_that_proc_does_not_show(void **state)
+{
+	(void)state;
+	over_exec_inside(false);
+}
+
+/* Who looks is inside, and does not see the process. */
+static void undo_over_exec_outside_of_the_pid_namespace(void **state)
+{
+	int id = set_with(1), executed[2];
+	pid_t holder, kid, first;
+	char byte;
+
+	(void)state;
+	CHECK_OK(pipe2(executed, O_CLOEXEC));
+	IN_CHILD (holder)
+		hold_and_exec(id);
+	close(executed[1]);
+	CHECK_INT(read(executed[0], &byte, 1), 0);
+	close(executed[0]);
+	IN_CHILD (kid) {
+		leave_pid_namespace();
+		IN_CHILD (first) {
+			mount_proc();
+			stays_at(id, 0);
+		}
+		child_ok_or_skip(first, "no /proc can be mounted here");
+	}
+	child_ok_or_skip(kid, "no pid namespace can be made here");
+	CHECK_INT(sem_value(id, 0), 0);
+	child_kill(holder);
+	CHECK_INT(sem_value(id, 0), 1);
 	CHECK_OK(semctl(id, 0, IPC_RMID));
 }
 
@@ -473,6 +535,8 @@ int main(int argc, char **argv)
 		TEST(undo_at_sigkill_from_outside),
 		TEST(undo_in_a_pid_namespace_that_proc_does_not_show),
 		TEST(undo_over_exec_in_another_pid_namespace),
+		TEST(undo_over_exec_in_a_pid_namespace_that_proc_does_not_show),
+		TEST(undo_over_exec_outside_of_the_pid_namespace),
 		TEST(undo_at_sigkill_in_the_middle_of_calls),
 		TEST(undo_is_done_when_any_wait_returns),
 		TEST(undo_is_done_when_a_pipe_ends),
