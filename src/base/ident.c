@@ -18,6 +18,12 @@
 #define SYS_pidfd_open 434
 #endif
 
+/* A start: ticks, and a number of 1 to NUMBERS. */
+#define NUMBERS        65535
+#define START_OF(t, n) (TICKS_OF(t) | (uint64_t)(n) << 48)
+#define TICKS_OF(s)    ((uint64_t)(s)&0xffffffffffffull)
+#define NUMBER_OF(s)   ((int)((uint64_t)(s) >> 48))
+
 #define PF_EXITING 0x00000004ul
 
 struct stat_fields {
@@ -153,15 +159,41 @@ static int want_of_descriptors(long rc)
 	return rc == -EMFILE || rc == -ENFILE ? (int)rc : 0;
 }
 
+/* 0: unknown, 1 and more; or -EMFILE, -ENFILE. Before Linux 6.9 all have the same. */
+static int number_of(pid_t pid)
+{
+	struct stat st;
+	long fd = sys_call(SYS_pidfd_open, pid, 0, 0, 0, 0, 0);
+	long rc;
+
+	if (fd < 0)
+		return want_of_descriptors(fd);
+	rc = sys_call(SYS_fstat, fd, (long)&st, 0, 0, 0, 0);
+	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
+	return rc < 0 ? 0 : (int)(st.st_ino % NUMBERS) + 1;
+}
+
+bool ident_same_start(uint64_t a, uint64_t b)
+{
+	return TICKS_OF(a) == TICKS_OF(b) &&
+	       (NUMBER_OF(a) == NUMBER_OF(b) || !NUMBER_OF(a) || !NUMBER_OF(b));
+}
+
 int ident_try_start(pid_t pid, uint64_t *ret)
 {
 	struct stat_fields f;
-	int rc = read_stat(pid, &f);
+	int n, rc = read_stat(pid, &f);
 
 	if (rc == -EXDEV && pid == (pid_t)sys_call(SYS_getpid, 0, 0, 0, 0, 0, 0))
 		rc = read_stat_of("/proc/self", &f);
-	*ret = rc == 0 ? f.start : 0;
-	return want_of_descriptors(rc);
+	*ret = 0;
+	if (rc < 0)
+		return want_of_descriptors(rc);
+	n = number_of(pid);
+	if (n < 0)
+		return n;
+	*ret = START_OF(f.start, n);
+	return 0;
 }
 
 uint64_t ident_start(pid_t pid)
@@ -313,8 +345,16 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 		return want_of_descriptors(rc) ? rc : try_ended(pid, ret);
 	}
 	*ret = IDENT_GONE;
-	if (start && f.start != start)
+	if (start && TICKS_OF(f.start) != TICKS_OF(start))
 		return 0;
+	if (NUMBER_OF(start)) {
+		rc = number_of(pid);
+		if (rc > 0 && rc != NUMBER_OF(start))
+			return 0;
+		*ret = IDENT_UNKNOWN;
+		if (rc < 0)
+			return rc;
+	}
 	*ret = IDENT_ALIVE;
 	if (runs(&f))
 		return 0;

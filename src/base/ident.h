@@ -34,9 +34,15 @@ bool ident_proc_is_ours(void);
  */
 bool ident_forks_away(void);
 
-/* Start time of pid in clock ticks since boot; 0 when unknown. The caller's own is known wherever
- * /proc shows it. */
+/*
+ * When pid was started, in clock ticks since boot, and above that a few bits of the number that
+ * Linux 6.9 gives each process: a pid can be used twice in a tick. 0 when unknown. The caller's own
+ * is known wherever /proc shows it.
+ */
 uint64_t ident_start(pid_t pid);
+
+/* Is it one and the same? The number may be unknown. */
+bool ident_same_start(uint64_t a, uint64_t b);
 
 /*
  * The state of the process that had this pid and start time (start 0: any). A pid used again by

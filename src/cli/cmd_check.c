@@ -163,7 +163,7 @@ static int repair(const struct namespace_place *place, int fd)
 	int error = namespace_map(fd, &base, &why);
 
 	if (error == 0) {
-		error = session_adopt(base, place->region, PROC_REAPER);
+		error = session_adopt(base, place, PROC_REAPER);
 		why = strerror(-error);
 	}
 	if (error < 0) {

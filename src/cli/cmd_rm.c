@@ -55,7 +55,7 @@ static int enter(struct opened *o)
 	int error = namespace_map(o->fd, &o->base, &why);
 
 	if (error == 0) {
-		error = session_adopt(o->base, o->place.region, PROC_REAPER);
+		error = session_adopt(o->base, &o->place, PROC_REAPER);
 		why = strerror(-error);
 	}
 	if (error < 0)

@@ -76,6 +76,14 @@ void office_leave(struct caller *c)
 	(void)cas(&region_header(c->base)->reaper_link, &link, 0); /* false: it was not ours */
 }
 
+uint32_t office_view(const unsigned char *base)
+{
+	/* OFFICE_P1/A */
+	const struct proc_shm *p = reaper_of(base, load_acquire(&region_header(base)->reaper_link));
+
+	return p ? p->pid_view : 0;
+}
+
 uint32_t office_pid(const unsigned char *base)
 {
 	/* OFFICE_P1/A */

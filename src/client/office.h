@@ -39,6 +39,9 @@ void office_leave(struct caller *c);
 /* The state of a registered process, as far as its numbers mean anything to the caller. [signal] */
 enum ident_state office_state_of(const struct proc_shm *p);
 
+/* How the reaper in office sees pids: its ident_view(); 0 when unknown, or the office is vacant. */
+uint32_t office_view(const unsigned char *base);
+
 /* Pid of the reaper in office, 0 without one; by the registry and /proc, for who only looks. One
  * that cannot be judged counts. */
 uint32_t office_pid(const unsigned char *base);

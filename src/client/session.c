@@ -539,7 +539,7 @@ bool session_has_attaches(void)
 		       &region_known_proc(session.base, me->proc_ix)->attach_ref); /* SHM_A1/A */
 }
 
-int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
+int session_adopt(unsigned char *base, const struct namespace_place *place, uint32_t proc_flags)
 {
 	struct process_record *me;
 	uint64_t signals;
@@ -548,8 +548,8 @@ int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags)
 
 	if (!session_lock(&signals))
 		return -EINTR;
-	strncpy(session.place.region, path, sizeof(session.place.region) - 1);
-	fd = sys_call(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CLOEXEC, 0, 0, 0);
+	session.place = *place;
+	fd = sys_call(SYS_openat, AT_FDCWD, (long)place->region, O_RDWR | O_CLOEXEC, 0, 0, 0);
 	rc = (int)fd;
 	if (fd >= 0) {
 		session.flags = proc_flags;

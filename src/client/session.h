@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "client/namespace.h"
 #include "client/thread.h"
 #include "ipc/repair.h"
 
@@ -104,8 +105,8 @@ const char *session_region_env(void);
 
 /*
  * For programs that are not under the preload (usysv, usysvd, tests): attaches to a region that
- * was opened and mapped already; path is where it lies (for later opens).
+ * was opened and mapped already; place is where it lies (for later opens).
  */
-int session_adopt(unsigned char *base, const char *path, uint32_t proc_flags);
+int session_adopt(unsigned char *base, const struct namespace_place *place, uint32_t proc_flags);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/ident.h"
 #include "client/attach_file.h"
+#include "client/office.h"
 #include "client/report.h"
 #include "client/spare.h"
 #include "client/usercopy.h"
@@ -56,10 +57,11 @@ static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
 
 /*
  * Of a process of another pid namespace, whose image has gone: with the process, or did it execute
- * another program? If /proc shows that namespace, it tells. Who does not see so far leaves it to
- * the reaper, who mostly is outside of all; the reaper, if he does not see it, takes it for dead.
+ * another program? If /proc shows that namespace, it tells. If not, the namespace may have gone, or
+ * be outside: the reaper, who mostly is outside of all, takes the process for dead, and who sees as
+ * much as he does; others leave it to him.
  */
-static bool is_dead_elsewhere(const struct proc_shm *p)
+static bool is_dead_elsewhere(const unsigned char *base, const struct proc_shm *p)
 {
 	enum ident_state state;
 	pid_t shown;
@@ -68,7 +70,9 @@ static bool is_dead_elsewhere(const struct proc_shm *p)
 		return true;
 	if (ident_try_elsewhere(p->pid_view, (pid_t)p->pid, &state, &shown) < 0)
 		return false; /* to be asked again */
-	return state == IDENT_EXITING || (state == IDENT_GONE && session.adopted);
+	return state == IDENT_EXITING ||
+	       (state == IDENT_GONE &&
+		(session.adopted || office_view(base) == session_pid_view()));
 }
 
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)
@@ -81,7 +85,7 @@ static bool is_process_dead(struct caller *c, uint32_t proc_ix)
 	if (p->pid_view == 0 || p->pid_view != session_pid_view())
 		return (p->flags & PROC_TOKENLESS ? all_marked_dead(c->base, proc_ix)
 						  : session_token_is_free(proc_ix)) &&
-		       is_dead_elsewhere(p);
+		       is_dead_elsewhere(c->base, p);
 	state = spare_ident_process((pid_t)p->pid, p->start);
 	return state == IDENT_GONE || state == IDENT_EXITING;
 }

@@ -108,7 +108,7 @@ struct proc_shm {
 	_Alignas(64) uint64_t claim;
 	uint32_t state;
 	uint32_t pid;
-	_Alignas(8) uint64_t start; /* start time, clock ticks since boot */
+	_Alignas(8) uint64_t start; /* ident_start() */
 	uint32_t undo_lock;         /* robust lock: undo_ref and the links of the records */
 	uint32_t undo_ref;          /* this process's undo records, a superset of those in use */
 	_Alignas(8) uint64_t undo_clock;

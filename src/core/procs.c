@@ -22,6 +22,7 @@
 
 #include <errno.h>
 
+#include "base/ident.h"
 #include "core/region.h"
 
 int procs_reserve(unsigned char *base, bool (*own)(void *context, uint32_t ix), void *context,
@@ -89,7 +90,7 @@ int32_t procs_find_from(const unsigned char *base, uint32_t pid, uint64_t start,
 		const struct proc_shm *p = region_proc(base, ix);
 
 		if (p && load_acquire(&p->state) == PROC_LIVE && p->pid == pid && /* REG_P2/A */
-		    (start == 0 || p->start == start))
+		    (start == 0 || ident_same_start(p->start, start)))
 			return (int32_t)ix;
 	}
 	return -1;

@@ -93,7 +93,7 @@ int reaper_begin(struct reaper *r, const struct namespace_place *place, int regi
 	r->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll_fd < 0)
 		return -errno;
-	error = session_adopt(base, place->region, PROC_REAPER);
+	error = session_adopt(base, place, PROC_REAPER);
 	if (error == 0 && !session_thread(&error) && error == 0)
 		error = -EAGAIN;
 	if (error < 0) {
