@@ -52,6 +52,8 @@ struct thread_block {
 		uint32_t ref;
 	} undo[8];
 	uint32_t spin_skip, spin_backoff; /* adaptive spinning */
+	uint64_t doubted_off;             /* a word that looks damaged, see wait.c */
+	uint32_t doubts;                  /* so many polls in a row */
 	/* for preload/signals.c alone */
 	sigset_t saved_mask;
 	uint32_t cap_count;

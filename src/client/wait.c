@@ -214,34 +214,54 @@ static void set_free(struct thread_block *tb, const struct busy *b)
 	report_damage();
 }
 
+/* Has it been so for many polls in a row? These may be of many waits, for who waits briefly looks
+ * again later. */
+static bool is_false_for_long(struct thread_block *tb, const struct busy *b)
+{
+	if (!is_false(tb, b)) {
+		tb->doubts = 0;
+		return false;
+	}
+	if (tb->doubted_off != b->word_off)
+		tb->doubts = 0;
+	tb->doubted_off = b->word_off;
+	if (++tb->doubts < FALSEHOODS_MOST)
+		return false;
+	tb->doubts = 0;
+	return true;
+}
+
 static void wait_word(struct thread_block *tb, struct busy *b, bool briefly)
 {
 	bool is_lock = b->kind == BUSY_LOCK;
-	int falsehoods = 0;
 	const uint32_t *word = region_at(tb->caller.base, b->word_off);
 
 	if (spin(word, b->value, is_lock ? RLOCK_OWNER : ~0u,
-		 is_lock ? LOCK_SPIN_NS : WORD_SPIN_NS))
+		 is_lock ? LOCK_SPIN_NS : WORD_SPIN_NS)) {
+		tb->doubts = 0;
 		return;
+	}
 	for (int64_t poll = FIRST_POLL_NS;;
 	     poll = poll * 2 > LAST_POLL_NS ? LAST_POLL_NS : poll * 2) {
-		int rc;
+		int rc = -EAGAIN;
 
-		if (!announce(tb, b))
+		if (announce(tb, b)) {
+			rc = sleep_on(tb, word, b->value, b->owner_link, poll);
+			after_sleep(tb, b, rc == -ETIMEDOUT);
+			b->value = load_acquire(word); /* RLOCK_P1/A */
+		}
+		if (rc != -ETIMEDOUT || !b->value ||
+		    (b->value & RLOCK_OWNER) + !is_lock != b->owner_link) {
+			tb->doubts = 0;
 			return;
-		rc = sleep_on(tb, word, b->value, b->owner_link, poll);
-		after_sleep(tb, b, rc == -ETIMEDOUT);
-		/* Now and then the call starts over, in case of what only its beginning finds. */
-		if (rc != -ETIMEDOUT || briefly || poll == LAST_POLL_NS)
-			return;
-		b->value = load_acquire(word); /* RLOCK_P1/A */
-		if ((b->value & RLOCK_OWNER) + !is_lock != b->owner_link || !b->value)
-			return;
-		falsehoods = is_false(tb, b) ? falsehoods + 1 : 0;
-		if (falsehoods == FALSEHOODS_MOST) {
+		}
+		if (is_false_for_long(tb, b)) {
 			set_free(tb, b);
 			return;
 		}
+		/* Now and then the call starts over, in case of what only its beginning finds. */
+		if (briefly || poll == LAST_POLL_NS)
+			return;
 	}
 }
 

@@ -3,7 +3,7 @@
  * A process dies that owes something to a set whose lock is in the hands of a process that is
  * stopped. Its parent's wait returns all the same (for the parent may be who continues the stopped
  * one), what others owe to other sets is given back, and what the dead one owes as soon as
- * the lock is free.
+ * the lock is free. A lock that the stopped one does not know of, by damage, is set free meanwhile.
  *
  * As in stopped.c the lock is put into the stopped process's hands from here.
  *
@@ -92,11 +92,51 @@ static pid_t start_owner(int set)
 	return pid;
 }
 
+static uint32_t *lock_of(unsigned char *region, int set)
+{
+	uint32_t ix = (uint32_t)set % OBJECT_CAPACITY;
+
+	return (uint32_t *)(void *)(region + ids_object_lock(FAMILY_SEM, ix));
+}
+
+static void put_into_hands(uint32_t *lock, uint32_t holder)
+{
+	uint32_t none = 0;
+
+	if (!__atomic_compare_exchange_n(lock, &none, holder + 1, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		wrong("the lock is not free");
+}
+
+static void end_owner(int i)
+{
+	kill(owner[i], SIGKILL);
+	if (waitpid(owner[i], NULL, 0) != owner[i])
+		wrong("waitpid");
+	owner[i] = 0;
+}
+
+/* Nobody makes a call that waits for the lock: burial alone meets it. */
+static void bury_at_damaged_lock(unsigned char *region)
+{
+	int set = semget(IPC_PRIVATE, 1, 0600);
+
+	if (set < 0)
+		wrong("semget");
+	kill(stopped, SIGKILL);
+	stopped = start_stopped();
+	owner[0] = start_owner(set);
+	put_into_hands(lock_of(region, set), inside_thread_of(region, stopped));
+	end_owner(0);
+	while (semctl(set, 0, GETVAL) != 0)
+		usleep(1000);
+}
+
 int main(void)
 {
 	struct sembuf wait_for_zero = {0, 0, 0};
 	unsigned char *region;
-	uint32_t holder, none = 0, ix;
+	uint32_t holder;
 	uint32_t *lock;
 	int set[2];
 
@@ -111,20 +151,13 @@ int main(void)
 	stopped = start_stopped();
 	region = inside_map_region();
 	holder = inside_thread_of(region, stopped);
-	ix = (uint32_t)set[0] % OBJECT_CAPACITY;
-	lock = (uint32_t *)(void *)(region + ids_object_lock(FAMILY_SEM, ix));
-	region_known_thread(region, holder)->held = (uint32_t)ids_object_lock(FAMILY_SEM, ix);
-	if (!__atomic_compare_exchange_n(lock, &none, holder + 1, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
-		wrong("the lock is not free");
+	lock = lock_of(region, set[0]);
+	region_known_thread(region, holder)->held = (uint32_t)((unsigned char *)lock - region);
+	put_into_hands(lock, holder);
 
 	alarm(LIMIT_S);
-	for (int i = 0; i < 2; i++) {
-		kill(owner[i], SIGKILL);
-		if (waitpid(owner[i], NULL, 0) != owner[i])
-			wrong("waitpid");
-		owner[i] = 0;
-	}
+	for (int i = 0; i < 2; i++)
+		end_owner(i);
 	if (semop(set[1], &wait_for_zero, 1) < 0)
 		wrong("the other set");
 	if (semctl(set[0], 0, GETVAL) != 1)
@@ -136,5 +169,6 @@ int main(void)
 	region_known_thread(region, holder)->held = 0;
 	if (semop(set[0], &wait_for_zero, 1) < 0)
 		wrong("the set");
+	bury_at_damaged_lock(region);
 	return 0;
 }
