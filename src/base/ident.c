@@ -262,55 +262,100 @@ int ident_try_running(pid_t pid, pid_t *ret_tid)
 	return *ret_tid ? 0 : lacking;
 }
 
-/* The last of the numbers that a process has in its pid namespace and those around it. */
-static pid_t inner_pid(const char *folder)
+/* The last of the numbers that a process has in its pid namespace and those around it. 0: it has
+ * none; or -EMFILE, -ENFILE. */
+static int inner_pid(const char *folder)
 {
-	char path[64], text[4096];
-	unsigned long long n = 0;
-	char *p;
+	static const char name[] = "\nNSpid:";
+	unsigned matched = 0, n = 0;
+	struct text_file f;
+	char path[64];
+	int c, rc;
 
 	stpcpy(stpcpy(path, folder), "/status");
-	p = text_read(path, text, sizeof(text)) < 0 ? NULL : strstr(text, "\nNSpid:");
-	for (p = p ? p + sizeof("\nNSpid:") - 1 : NULL; p && *p == '\t'; p += strcspn(p, "\t\n"))
-		n = number(++p);
-	return (pid_t)n;
+	rc = text_open(&f, path);
+	if (rc < 0)
+		return want_of_descriptors(rc);
+	while (name[matched] && (c = text_next(&f)) >= 0)
+		matched = c == name[matched] ? matched + 1 : c == '\n';
+	while (!name[matched] && (c = text_next(&f)) >= 0 && c != '\n')
+		n = c == '\t' ? 0 : n * 10 + (unsigned)(c - '0');
+	text_close(&f);
+	return (int)n;
 }
 
-int ident_try_elsewhere(uint32_t view, pid_t pid, enum ident_state *ret, pid_t *ret_shown)
+/*
+ * Is it the process of this folder? 1, 0, -EMFILE or -ENFILE. The view of one that executes a
+ * program of another user's (setuid) is not for everybody to see: then its start must do.
+ */
+static int is_known_as(const char *folder, uint32_t view, pid_t pid, uint64_t start)
 {
+	uint32_t seen = view_of(folder);
 	struct stat_fields f;
+	int rc;
+
+	if (seen && seen != view)
+		return 0;
+	if (!seen) {
+		rc = read_stat_of(folder, &f);
+		if (rc < 0 || !TICKS_OF(start) || f.start != TICKS_OF(start))
+			return want_of_descriptors(rc);
+	}
+	rc = inner_pid(folder);
+	return rc < 0 ? rc : rc == pid;
+}
+
+/* Its number in /proc; 0: it is not there. Or -errno. */
+static int search(uint32_t view, pid_t pid, uint64_t start)
+{
 	char entries[2048] __attribute__((aligned(8)));
 	char folder[32];
 	long n, fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc",
 			      O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+	int found = 0;
 
-	*ret_shown = 0;
-	*ret = IDENT_UNKNOWN;
 	if (fd < 0)
-		return (int)fd;
-	while (!*ret_shown &&
+		return fd == -ENOENT ? 0 : (int)fd;
+	while (!found &&
 	       (n = sys_call(SYS_getdents64, fd, (long)entries, sizeof(entries), 0, 0, 0)) > 0) {
-		for (long at = 0; at < n && !*ret_shown;) {
+		for (long at = 0; at < n && !found;) {
 			struct sys_dirent *e = (struct sys_dirent *)(void *)(entries + at);
 
 			at += e->bytes;
 			if (e->name[0] < '0' || e->name[0] > '9')
 				continue;
 			text_put_number(stpcpy(folder, "/proc/"), number(e->name));
-			if (view_of(folder) == view && inner_pid(folder) == pid)
-				*ret_shown = (pid_t)number(e->name);
+			found = is_known_as(folder, view, pid, start);
+			if (found > 0)
+				found = (int)number(e->name);
 		}
 	}
 	sys_call(SYS_close, fd, 0, 0, 0, 0, 0);
-	*ret = IDENT_GONE;
-	if (!*ret_shown || read_stat_of(folder, &f) < 0)
-		return 0;
+	return found;
+}
+
+int ident_try_elsewhere(uint32_t view, pid_t pid, uint64_t start, enum ident_state *ret,
+			pid_t *ret_shown)
+{
+	struct stat_fields f;
+	char folder[32];
+	int rc = search(view, pid, start);
+
+	*ret_shown = rc > 0 ? rc : 0;
+	if (rc > 0) {
+		text_put_number(stpcpy(folder, "/proc/"), (uint64_t)rc);
+		rc = read_stat_of(folder, &f);
+		rc = rc < 0 ? want_of_descriptors(rc) : 1;
+	}
+	*ret = rc < 0 ? IDENT_UNKNOWN : IDENT_GONE;
+	if (rc <= 0)
+		return rc;
 	*ret = IDENT_ALIVE;
 	if (runs(&f))
 		return 0;
-	n = ident_try_running(*ret_shown, &pid);
-	*ret = pid ? IDENT_ALIVE : n == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
-	return 0;
+	rc = ident_try_running(*ret_shown, &pid);
+	*ret = pid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
+	return rc;
 }
 
 /* For who knows no more of a process than that there is one of this pid: has it ended? */

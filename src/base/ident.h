@@ -55,11 +55,12 @@ int ident_try_start(pid_t pid, uint64_t *ret);
 int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret);
 
 /*
- * The process that knows itself by this view and pid, of another pid namespace that /proc shows:
- * its state, IDENT_GONE when none is shown; and by which pid it is. -errno when it cannot be looked
- * at. Slow.
+ * The process that knows itself by this view, pid and start, of another pid namespace that /proc
+ * shows: its state, IDENT_GONE when none is shown; and by which pid it is. -errno when it cannot be
+ * looked at. Slow.
  */
-int ident_try_elsewhere(uint32_t view, pid_t pid, enum ident_state *ret, pid_t *ret_shown);
+int ident_try_elsewhere(uint32_t view, pid_t pid, uint64_t start, enum ident_state *ret,
+			pid_t *ret_shown);
 
 /* A thread of the process that is not on its way out, for the first may have left while others run;
  * 0: none, or unknown. -EMFILE or -ENFILE as above. */

@@ -63,16 +63,16 @@ static bool all_marked_dead(const unsigned char *base, uint32_t proc_ix)
  */
 static bool is_dead_elsewhere(const unsigned char *base, const struct proc_shm *p)
 {
+	uint32_t own = session_pid_view();
 	enum ident_state state;
 	pid_t shown;
 
 	if (!p->pid_view)
 		return true;
-	if (ident_try_elsewhere(p->pid_view, (pid_t)p->pid, &state, &shown) < 0)
+	if (ident_try_elsewhere(p->pid_view, (pid_t)p->pid, p->start, &state, &shown) < 0)
 		return false; /* to be asked again */
 	return state == IDENT_EXITING ||
-	       (state == IDENT_GONE &&
-		(session.adopted || office_view(base) == session_pid_view()));
+	       (state == IDENT_GONE && (session.adopted || (own && office_view(base) == own)));
 }
 
 static bool is_process_dead(struct caller *c, uint32_t proc_ix)

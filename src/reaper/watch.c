@@ -117,8 +117,8 @@ static int open_pidfd(const struct watch *w, const struct proc_shm *p)
 	if (!w->pid_view || !p->pid_view)
 		return -1;
 	/* Of another one, it is known if it is shown by a pid of ours. */
-	if (!is_ours &&
-	    (!ident_proc_is_ours() || ident_try_elsewhere(p->pid_view, pid, &state, &pid) < 0))
+	if (!is_ours && (!ident_proc_is_ours() ||
+			 ident_try_elsewhere(p->pid_view, pid, p->start, &state, &pid) < 0))
 		return -1;
 	fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 	if (fd < 0)

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* What a process finds out about itself by /proc counts for each of its threads. */
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +20,8 @@
 #include "unit.h"
 
 #define NOT_PERMITTED 77
+#define GROUPS_MANY   2000
+#define NOBODY        65534
 
 /* What run() in a child says when it ends by _exit(). */
 static int in_child(void (*run)(void))
@@ -194,11 +200,98 @@ static void test_pid_used_again_at_once(void **state)
 	EXPECT_INT(ident_process(getpid(), ticks | childs >> 48 << 48), IDENT_GONE);
 }
 
+/* ---- A process of another pid namespace ---------------------------------------------------- */
+
+static uint32_t inner_view;
+static uint64_t inner_start;
+static pid_t inner_shown;
+
+/* It has a long list of groups, of which /proc tells before it tells of the pids. */
+static void be_inside(int out)
+{
+	gid_t groups[GROUPS_MANY];
+	uint32_t view;
+
+	for (unsigned i = 0; i < GROUPS_MANY; i++)
+		groups[i] = 100000 + i;
+	if (setgroups(GROUPS_MANY, groups) < 0 || ident_view(&view) < 0)
+		_exit(1);
+	(void)!write(out, &view, sizeof(view));
+	for (;;)
+		pause();
+}
+
+static int look_inside(uint64_t start)
+{
+	enum ident_state state;
+	pid_t shown;
+	int rc = ident_try_elsewhere(inner_view, 1, start, &state, &shown);
+
+	return rc < 0 ? rc : shown && shown != inner_shown ? -ESRCH : (int)state;
+}
+
+static void look_as_anybody(void)
+{
+	_exit(look_inside(inner_start) == IDENT_ALIVE ? 0 : 1);
+}
+
+/* Who may not see of which namespaces the others are: as if they executed setuid programs. */
+static void look_as_nobody(void)
+{
+	if (setgroups(0, NULL) < 0 || setuid(NOBODY) < 0)
+		_exit(NOT_PERMITTED);
+	_exit(look_inside(inner_start) != IDENT_ALIVE      ? 1
+	      : look_inside(inner_start + 1) != IDENT_GONE ? 2
+							   : 0);
+}
+
+/* The folder can be opened, and then nothing more. */
+static void look_with_few_descriptors(void)
+{
+	struct rlimit limit = {0, 0};
+	int next = dup(0);
+
+	limit.rlim_cur = limit.rlim_max = (rlim_t)next + 1;
+	if (next < 0 || close(next) < 0 || setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		_exit(1);
+	_exit(look_inside(inner_start) == -EMFILE ? 0 : 2);
+}
+
+static void test_process_of_another_pid_namespace(void **state)
+{
+	int out[2], anybody, few, nobody;
+	pid_t pid;
+
+	(void)state;
+	EXPECT(pipe(out) == 0);
+	pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	if (pid < 0)
+		skip();
+	if (pid == 0)
+		be_inside(out[1]);
+	close(out[1]);
+	if (read(out[0], &inner_view, sizeof(inner_view)) != sizeof(inner_view))
+		inner_view = 0;
+	close(out[0]);
+	inner_shown = pid;
+	inner_start = ident_start(pid);
+	anybody = in_child(look_as_anybody);
+	few = in_child(look_with_few_descriptors);
+	nobody = in_child(look_as_nobody);
+	kill(pid, SIGKILL);
+	EXPECT_INT(waitpid(pid, NULL, 0), pid);
+	EXPECT_INT(look_inside(inner_start), IDENT_GONE);
+	EXPECT_INT(anybody, 0);
+	EXPECT_INT(few, 0);
+	EXPECT(nobody == 0 || nobody == NOT_PERMITTED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pid_used_again_at_once),
 		cmocka_unit_test(test_first_thread_has_ended),
+		cmocka_unit_test(test_process_of_another_pid_namespace),
 		cmocka_unit_test(test_thread_leaves_its_pid_namespace),
 		cmocka_unit_test(test_exec_by_another_thread),
 	};
