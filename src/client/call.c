@@ -69,12 +69,7 @@ void call_settle(struct thread_block *tb)
 		wait_busy_in_section(tb);
 }
 
-/*
- * The thread's slot says that a call of it is at work on something. That is the call which the
- * handler has interrupted that makes this one; in the outermost section there is none, and the slot
- * is damaged.
- */
-static bool set_right(struct thread_block *tb)
+bool call_set_right(struct thread_block *tb)
 {
 	struct thread_shm *self = region_self(&tb->caller);
 
@@ -88,7 +83,7 @@ static bool set_right(struct thread_block *tb)
 
 bool call_again_slow(struct thread_block *tb, int rc)
 {
-	if (rc == -EINTR && set_right(tb)) {
+	if (rc == -EINTR && call_set_right(tb)) {
 		section_leave(tb);
 		return true;
 	}

@@ -25,6 +25,13 @@ static inline void call_enter(struct thread_block *tb)
 	tb->caller.creds = creds_current();
 }
 
+/*
+ * The thread's slot says that a call of it is at work on something. That is the call which the
+ * handler has interrupted that makes this one; in the outermost section there is none, and the slot
+ * is damaged. True: it was, and has been set right. At the beginning of a section, or after -EINTR.
+ */
+bool call_set_right(struct thread_block *tb);
+
 /* As call_again(), for the answers that are not simply the end. */
 bool call_again_slow(struct thread_block *tb, int rc);
 

@@ -12,6 +12,7 @@
 #include "base/ident.h"
 #include "base/sys.h"
 #include "client/attach_used.h"
+#include "client/call.h"
 #include "client/lost.h"
 #include "client/office.h"
 #include "client/reaper_start.h"
@@ -40,6 +41,13 @@ static int64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Nothing that damage has made of the own slot keeps from burying. */
+static void enter(struct thread_block *tb)
+{
+	section_enter(tb);
+	(void)call_set_right(tb);
 }
 
 /* In a section, after OUTCOME_BUSY. *end is 0 at first. False: it has taken too long. */
@@ -76,7 +84,7 @@ void session_exit(void)
 	 * slot that is somebody else's in a moment. */
 	if (!session_lock(&signals))
 		return; /* burial does it */
-	section_enter(tb);
+	enter(tb);
 	while (repair_exit_process(&tb->caller, time(NULL)) == OUTCOME_BUSY &&
 	       wait_patiently(tb, &end))
 		;
@@ -113,7 +121,7 @@ static void bury(struct thread_block *tb, uint32_t proc_ix)
 		bool goes_on = true;
 		int rc;
 
-		section_enter(tb);
+		enter(tb);
 		rc = repair_bury_process(c, proc_ix, time(NULL));
 		if (rc == OUTCOME_BUSY)
 			goes_on = wait_patiently(tb, &end);
@@ -171,7 +179,7 @@ static bool empty_reserved(struct thread_block *tb, uint32_t ix)
 	int64_t end = 0;
 	int rc;
 
-	section_enter(tb);
+	enter(tb);
 	while ((rc = repair_bury_reserved(&tb->caller, ix)) == OUTCOME_BUSY &&
 	       wait_patiently(tb, &end))
 		;
@@ -254,7 +262,7 @@ bool session_sweep(enum sweep kind)
 	tb = session_thread(&error);
 	if (!tb)
 		return true;
-	section_enter(tb);
+	enter(tb);
 	do
 		repair_sweep(&tb->caller, time(NULL), kind, &busy);
 	while (busy && wait_patiently(tb, &end));
@@ -277,7 +285,7 @@ void session_leave_undo(void)
 	tb = session_thread(&error);
 	if (!tb)
 		return;
-	section_enter(tb);
+	enter(tb);
 	while (sem_undo_exit(&tb->caller, tb->caller.proc_ix, time(NULL), false) == OUTCOME_BUSY)
 		wait_busy_in_section(tb);
 	rlock_settle(&tb->caller);

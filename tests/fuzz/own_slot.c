@@ -3,6 +3,7 @@
  * A thread whose own slot is damaged: it says that the thread holds what it does not hold, or that
  * a sleep has ended which nobody has ended. Calls may fail, but not for ever with EINTR, upon which
  * programs call again; and what has ended so has failed.
+ * The reaper goes on to bury.
  *
  *	usysv run -- own-slot
  */
@@ -156,6 +157,38 @@ static void end_falsely(const unsigned char *region, int (*call)(void), const ch
 		wrong(name);
 }
 
+/* ---- The reaper's -------------------------------------------------------------------------- */
+
+static void end_unseen(unsigned char *region)
+{
+	const struct header_shm *h = region_header(region);
+	const struct proc_shm *p;
+	uint32_t link;
+	char byte = 0;
+	int ready[2];
+	pid_t pid;
+
+	while ((link = load_acquire(&h->reaper_link)) == 0)
+		usleep(1000);
+	if (pipe(ready) < 0)
+		wrong("pipe");
+	pid = fork();
+	if (pid == 0) {
+		byte = undone() == 0 ? 'y' : 'n';
+		(void)!write(ready[1], &byte, 1);
+		for (;;)
+			pause();
+	}
+	if (read(ready[0], &byte, 1) != 1 || byte != 'y')
+		wrong("no process that owes anything");
+	p = region_known_proc(region, inside_slot_of(region, pid));
+	region_known_thread(region, link - 1)->held = 8;
+	/* Neither waited for nor looked at by anybody else. */
+	kill(pid, SIGKILL);
+	while (load_acquire(&p->state) == PROC_LIVE)
+		usleep(1000);
+}
+
 int main(void)
 {
 	unsigned char *region;
@@ -174,5 +207,6 @@ int main(void)
 	after_damage(&self->hold, 1, "hold, one");
 	end_falsely(region, sleep_for_semaphore, "a semop that nobody has performed");
 	end_falsely(region, sleep_for_message, "a msgrcv that nobody has served");
+	end_unseen(region);
 	return 0;
 }
