@@ -120,11 +120,22 @@ static uint32_t *low_half(struct sem_shm *s)
 #endif
 }
 
+/* Does the thread say that it holds this one? */
+static bool says_so(const struct caller *c, const struct thread_shm *t, struct sem_shm *s)
+{
+	uint32_t cell = cell_of(c, s), hold = load_acquire(&t->hold); /* SEM_H1/A */
+
+	for (uint32_t k = 0; k < HOLD_COUNT(hold) && k < HOLD_MAX; k++)
+		if (load_relaxed(&t->ent[k].cell) == cell) /* a hint, see rlock_is_false() */
+			return true;
+	return false;
+}
+
 int sem_word_busy(struct caller *c, struct sem_shm *s, uint64_t seen)
 {
 	uint32_t holder = SEM_WORD_TAG(seen);
 
-	if (holder == c->thread_ix)
+	if (holder == c->thread_ix && says_so(c, region_self(c), s))
 		return -EINTR; /* held by the very call that this handler interrupted */
 	if (c->ops->is_dead(c, holder, false)) {
 		rlock_recover(c, holder, false);
@@ -162,14 +173,11 @@ bool sem_is_false(const struct caller *c, const struct busy *b)
 	uint32_t holder = b->owner_link - 1;
 	const struct thread_shm *t = b->owner_link ? region_thread(c->base, holder) : NULL;
 	uint64_t *word = word_of(c, b->word_off), seen = load_acquire(word); /* SEM_W1/A */
-	uint32_t cell = cell_of(c, (struct sem_shm *)(void *)word), hold;
 
 	if (!t || (uint32_t)seen != b->value || !(seen & SEM_HELD))
 		return false;
-	hold = load_acquire(&t->hold); /* SEM_H1/A */
-	for (uint32_t k = 0; k < HOLD_COUNT(hold) && k < HOLD_MAX; k++)
-		if (load_relaxed(&t->ent[k].cell) == cell) /* a hint, see rlock_is_false() */
-			return false;
+	if (says_so(c, t, (struct sem_shm *)(void *)word))
+		return false;
 	return load_acquire(word) == seen; /* SEM_W1/A */
 }
 

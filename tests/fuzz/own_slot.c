@@ -90,6 +90,22 @@ static void after_damage(uint32_t *word, uint32_t value, const char *name)
 	}
 }
 
+/* A semaphore says that the thread holds it. */
+static void word_is_ours(unsigned char *region, uint32_t thread_ix)
+{
+	const struct set_shm *s = region_set(region, (uint32_t)set % OBJECT_CAPACITY);
+	uint64_t *word = region_block(region, s->words_ref, sizeof(*word));
+	int rc = -1;
+
+	if (!word)
+		wrong("no words");
+	__atomic_store_n(word, (*word & ~SEM_TAG) | thread_ix | SEM_HELD, __ATOMIC_RELEASE);
+	for (int n = 0; n < ROUNDS && rc < 0; n++)
+		rc = plain();
+	if (rc < 0)
+		wrong("word");
+}
+
 /* ---- A sleep ------------------------------------------------------------------------------- */
 
 struct sleeper {
@@ -205,6 +221,7 @@ int main(void)
 	after_damage(&self->held, 8, "held, small");
 	after_damage(&self->hold, UINT32_MAX, "hold");
 	after_damage(&self->hold, 1, "hold, one");
+	word_is_ours(region, inside_thread_of(region, getpid()));
 	end_falsely(region, sleep_for_semaphore, "a semop that nobody has performed");
 	end_falsely(region, sleep_for_message, "a msgrcv that nobody has served");
 	end_unseen(region);
