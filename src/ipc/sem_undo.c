@@ -14,6 +14,7 @@
  *    writers   reserve: the process's undo lock. Link and drop: the set's lock
  *    order     R of the gen store in link_record pairs with A of sem_undo_at; publishes adj
  *    stale-ok  a record in the process's list with gen 0
+ *    damage    the set cannot be locked any more: gen 0, owner IN_CHAIN, and never used again
  *    death     reserved, not in a chain: burial of the thread sets owner 0. In the chain, gen 0:
  *              repair of the set finishes it. Applying: the set's intent (SEM_L1) redoes it
  *    progress  found last time: no lock. Else blocks
@@ -383,6 +384,7 @@ int32_t sem_dead_holder(struct caller *c, int32_t id)
 /* ---- Exit -------------------------------------------------------------------------------- */
 
 #define RECENT_COUNT 64
+#define IN_CHAIN     UINT32_MAX /* owner_link of a record in the chain of a set that is lost */
 
 /* The records in use that the process used last, the latest first. A walk over all for each one of
  * thousands would take longer than anybody waits. */
@@ -415,6 +417,22 @@ static uint32_t most_recent(struct caller *c, const struct proc_shm *proc,
 	return count;
 }
 
+/* The set is beyond repair; what the process owes to others is not. */
+static int give_up(struct caller *c, struct undo_shm *u)
+{
+	store_crash(&u->gen, 0); /* UNDO_P1/R */
+	if (c->ops->note_damage)
+		c->ops->note_damage(c);
+	return OUTCOME_DONE;
+}
+
+/* Nobody can take it out of the chain: its memory is not given back. */
+static int leave_in_chain(struct caller *c, struct undo_shm *u)
+{
+	store_crash(&u->owner_link, IN_CHAIN);
+	return give_up(c, u);
+}
+
 /* Applies one record: clamped, without waiting, waking whom it should. */
 static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t now)
 {
@@ -434,7 +452,7 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 	}
 	rc = rlock_acquire(c, lock);
 	if (rc != OUTCOME_DONE)
-		return rc;
+		return rc == -ENOTRECOVERABLE ? leave_in_chain(c, u) : rc;
 	if (sem_view_locked(c, set_ix, &v) < 0 || !sem_undo_at(c, ref, &v) ||
 	    (v.side = side = sem_side(c, &v)) == NULL) {
 		/* Its set is gone: removal, which is one step under this lock, dropped it. */
@@ -444,8 +462,10 @@ static int apply_record(struct caller *c, uint32_t ref, uint32_t pid, int64_t no
 	}
 	rc = sem_claim(c, &v, NULL, 0);
 	if (rc != OUTCOME_DONE) {
+		if (rc == -ENOTRECOVERABLE)
+			sem_undo_unlink(c, &v, ref);
 		sem_unlock(c, &v, &wakes);
-		return rc;
+		return rc == -ENOTRECOVERABLE ? give_up(c, u) : rc;
 	}
 	for (uint32_t s = 0; s < v.nsems; s++) {
 		int value = SEM_WORD_VALUE(load_acquire(&view_word(&v, s)->word)); /* SEM_W1/A */
@@ -487,6 +507,10 @@ int sem_undo_exit(struct caller *c, uint32_t proc_ix, int64_t now, bool free_rec
 		if (!u || n > OBJECT_CAPACITY * 2) { /* damage */
 			proc->undo_ref = 0;
 			break;
+		}
+		if (u->owner_link == IN_CHAIN) {
+			store_crash(&proc->undo_ref, u->next_in_proc_ref);
+			continue;
 		}
 		rc = arena_give(c, NAME_FLY);
 		if (rc != OUTCOME_DONE)

@@ -24,6 +24,7 @@
 #include "fuzz/inside.h"
 
 #define LIMIT_S 20
+#define NOBODY  100000 /* no thread */
 
 static pid_t stopped, owner[2];
 
@@ -68,8 +69,8 @@ static pid_t start_stopped(void)
 	return pid;
 }
 
-/* A process that owes the set one down. */
-static pid_t start_owner(int set)
+/* A process that owes the set one down, and so a second one (-1: none), which it has used last. */
+static pid_t start_owner(int set, int second)
 {
 	struct sembuf up = {0, 1, SEM_UNDO};
 	char byte = 0;
@@ -80,7 +81,8 @@ static pid_t start_owner(int set)
 		wrong("pipe");
 	pid = fork();
 	if (pid == 0) {
-		byte = semop(set, &up, 1) == 0 ? 'y' : 'n';
+		byte = semop(set, &up, 1) == 0 && (second < 0 || semop(second, &up, 1) == 0) ? 'y'
+											     : 'n';
 		(void)!write(ready[1], &byte, 1);
 		for (;;)
 			pause();
@@ -125,10 +127,36 @@ static void bury_at_damaged_lock(unsigned char *region)
 		wrong("semget");
 	kill(stopped, SIGKILL);
 	stopped = start_stopped();
-	owner[0] = start_owner(set);
+	owner[0] = start_owner(set, -1);
 	put_into_hands(lock_of(region, set), inside_thread_of(region, stopped));
 	end_owner(0);
 	while (semctl(set, 0, GETVAL) != 0)
+		usleep(1000);
+}
+
+/* What the dead process did last was to a set that is beyond repair: the rest is given back. */
+static void bury_at_lost_set(unsigned char *region, bool by_lock)
+{
+	const struct proc_shm *p;
+	struct set_shm *s;
+	uint64_t *word;
+	int set[2];
+
+	for (int i = 0; i < 2; i++) {
+		set[i] = semget(IPC_PRIVATE, 1, 0600);
+		if (set[i] < 0)
+			wrong("semget");
+	}
+	owner[0] = start_owner(set[0], set[1]);
+	p = region_known_proc(region, inside_slot_of(region, owner[0]));
+	s = region_set(region, (uint32_t)set[1] % OBJECT_CAPACITY);
+	word = region_block(region, s->words_ref, sizeof(*word));
+	if (by_lock)
+		put_into_hands(lock_of(region, set[1]), NOBODY);
+	else
+		__atomic_store_n(word, (*word & ~SEM_TAG) | SEM_HELD | NOBODY, __ATOMIC_SEQ_CST);
+	end_owner(0);
+	while (semctl(set[0], 0, GETVAL) != 0 || load_acquire(&p->state) == PROC_LIVE)
 		usleep(1000);
 }
 
@@ -146,7 +174,7 @@ int main(void)
 		set[i] = semget(IPC_PRIVATE, 1, 0600);
 		if (set[i] < 0)
 			wrong("semget");
-		owner[i] = start_owner(set[i]);
+		owner[i] = start_owner(set[i], -1);
 	}
 	stopped = start_stopped();
 	region = inside_map_region();
@@ -170,5 +198,7 @@ int main(void)
 	if (semop(set[0], &wait_for_zero, 1) < 0)
 		wrong("the set");
 	bury_at_damaged_lock(region);
+	bury_at_lost_set(region, true);
+	bury_at_lost_set(region, false);
 	return 0;
 }
