@@ -14,10 +14,6 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
-
 /* A start: ticks, and a number of 1 to NUMBERS. */
 #define NUMBERS        65535
 #define START_OF(t, n) (TICKS_OF(t) | (uint64_t)(n) << 48)
@@ -262,6 +258,16 @@ int ident_try_running(pid_t pid, pid_t *ret_tid)
 	return *ret_tid ? 0 : lacking;
 }
 
+/* The state of a process by its first thread's, and by those of the others when that is over. */
+static int try_state(pid_t pid, const struct stat_fields *first, enum ident_state *ret)
+{
+	pid_t tid = pid;
+	int rc = runs(first) ? 0 : ident_try_running(pid, &tid);
+
+	*ret = tid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
+	return rc;
+}
+
 /* The last of the numbers that a process has in its pid namespace and those around it. 0: it has
  * none; or -EMFILE, -ENFILE. */
 static int inner_pid(const char *folder)
@@ -350,12 +356,7 @@ int ident_try_elsewhere(uint32_t view, pid_t pid, uint64_t start, enum ident_sta
 	*ret = rc < 0 ? IDENT_UNKNOWN : IDENT_GONE;
 	if (rc <= 0)
 		return rc;
-	*ret = IDENT_ALIVE;
-	if (runs(&f))
-		return 0;
-	rc = ident_try_running(*ret_shown, &pid);
-	*ret = pid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
-	return rc;
+	return try_state(*ret_shown, &f, ret);
 }
 
 /* For who knows no more of a process than that there is one of this pid: has it ended? */
@@ -379,7 +380,6 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 {
 	struct stat_fields f = {0};
 	int rc = read_stat(pid, &f);
-	pid_t tid;
 
 	if (rc < 0) {
 		/* Present but not shown: hidepid, or the /proc of another pid namespace. */
@@ -400,12 +400,7 @@ int ident_try_process(pid_t pid, uint64_t start, enum ident_state *ret)
 		if (rc < 0)
 			return rc;
 	}
-	*ret = IDENT_ALIVE;
-	if (runs(&f))
-		return 0;
-	rc = ident_try_running(pid, &tid);
-	*ret = tid ? IDENT_ALIVE : rc == 0 ? IDENT_EXITING : IDENT_UNKNOWN;
-	return rc;
+	return try_state(pid, &f, ret);
 }
 
 enum ident_state ident_process(pid_t pid, uint64_t start)

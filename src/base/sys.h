@@ -7,6 +7,11 @@
 #define USYSV_BASE_SYS_H
 
 #include <stdint.h>
+#include <sys/syscall.h>
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 /* What SYS_getdents64 gives of each entry; the next one begins so many bytes further on. */
 struct sys_dirent {

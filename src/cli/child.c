@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/signal_set.h"
 #include "base/sys.h"
 #include "cli/cli.h"
 
@@ -40,16 +41,6 @@
 #define EXIT_CANNOT_START   125
 #define EXIT_CANNOT_EXECUTE 126
 #define EXIT_NOT_FOUND      127
-
-/* What the hardware raises stays with us. */
-static void all_signals(sigset_t *set)
-{
-	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-
-	sigfillset(set);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(set, own[i]);
-}
 
 static struct rlimit files_before;
 static bool files_raised;
@@ -122,7 +113,7 @@ int child_start(struct child *c, const char *path, char **argv)
 	memset(&normal, 0, sizeof(normal));
 	normal.sa_handler = SIG_DFL;
 	sigemptyset(&normal.sa_mask);
-	all_signals(&all);
+	signal_set_of_others(&all);
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	c->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -35,14 +35,6 @@
 #define PATIENCE_NS        300000000ll
 #define REAPER_PATIENCE_NS 5000000ll
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Nothing that damage has made of the own slot keeps from burying. */
 static void enter(struct thread_block *tb)
 {
@@ -53,7 +45,7 @@ static void enter(struct thread_block *tb)
 /* In a section, after OUTCOME_BUSY. *end is 0 at first. False: it has taken too long. */
 static bool wait_patiently(struct thread_block *tb, int64_t *end)
 {
-	int64_t now = now_ns();
+	int64_t now = wait_now_ns();
 
 	if (*end == 0)
 		*end = now + (session.adopted ? REAPER_PATIENCE_NS : PATIENCE_NS);

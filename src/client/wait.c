@@ -38,7 +38,7 @@
 #define FALSEHOODS_MOST 4
 #define BACKOFF_MAX     255
 
-static int64_t now_ns(void)
+int64_t wait_now_ns(void)
 {
 	struct timespec t;
 
@@ -53,7 +53,7 @@ static struct timespec to_timespec(int64_t ns)
 
 struct timespec wait_deadline(int64_t ns)
 {
-	int64_t now = now_ns();
+	int64_t now = wait_now_ns();
 
 	return to_timespec(ns > INT64_MAX - now ? INT64_MAX : now + ns);
 }
@@ -90,7 +90,7 @@ static bool spin(const uint32_t *word, uint32_t value, uint32_t mask, int64_t bu
 		for (int i = 0; i < LOOK_PAUSES; i++)
 			cpu_relax();
 		if (looks % 4 == 3) {
-			int64_t now = now_ns();
+			int64_t now = wait_now_ns();
 
 			if (end == 0)
 				end = now + budget_ns;
@@ -124,16 +124,11 @@ static void spin_ended(struct thread_block *tb, bool success)
 static uint32_t *watch_life(struct thread_block *tb, uint32_t owner_link, uint32_t *ret_value)
 {
 	uint32_t *life = owner_link ? region_life(tb->caller.base, owner_link - 1) : NULL;
-	uint32_t seen;
 
 	if (!life)
 		return NULL;
-	seen = load_acquire(life); /* LIFE_P1/A */
-	while (!(seen & (LIFE_DIED | LIFE_WAITERS)))
-		if (cas(life, &seen, seen | LIFE_WAITERS)) /* LIFE_P1/R */
-			seen |= LIFE_WAITERS;
-	*ret_value = seen;
-	return seen & LIFE_DIED ? NULL : life;
+	*ret_value = life_await(life);
+	return *ret_value & LIFE_DIED ? NULL : life;
 }
 
 /* The kernel has woken one waiter of the life word; a watcher may be another (WATCH_P1). */
@@ -321,7 +316,7 @@ int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 
 	if (deadline && deadline->tv_sec > INT64_MAX / NS_PER_S - 1)
 		end = INT64_MAX;
-	if (!ended(st) && end > now_ns() && may_spin(tb))
+	if (!ended(st) && end > wait_now_ns() && may_spin(tb))
 		spin_ended(tb, spin(state, st, ~0u, WAIT_SPIN_NS));
 	for (;;) {
 		int64_t now, until;
@@ -337,7 +332,7 @@ int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 		    !cas(state, &st, WAIT_WORD(WAIT_REQUEST(st), WAIT_ASLEEP))) /* SEM_P2/R */
 			continue;
 		st = WAIT_WORD(WAIT_REQUEST(st), WAIT_ASLEEP);
-		now = now_ns();
+		now = wait_now_ns();
 		until = end - now < LOOK_AROUND_NS ? end : now + LOOK_AROUND_NS;
 		t = to_timespec(until);
 		if (s->cancellable)

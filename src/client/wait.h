@@ -30,7 +30,8 @@ void wait_busy_briefly(struct thread_block *tb);
 int wait_asleep(struct thread_block *tb, struct sleep *s, uint32_t *state,
 		const struct timespec *deadline);
 
-/* CLOCK_MONOTONIC plus ns. */
+/* CLOCK_MONOTONIC, and plus ns. */
+int64_t wait_now_ns(void);
 struct timespec wait_deadline(int64_t ns);
 
 #endif

@@ -124,6 +124,24 @@ static inline uint32_t *region_life(const unsigned char *base, uint32_t ix)
 	return region_thread(base, ix) ? region_known_life(base, ix) : NULL;
 }
 
+/* Does a life or watch word name a thread that the kernel has not marked yet? */
+static inline bool life_goes_on(uint32_t word)
+{
+	return (word & ~LIFE_WAITERS) && !(word & LIFE_DIED);
+}
+
+/* Asks the kernel to wake who sleeps on the word at the death. The value to sleep on, if
+ * life_goes_on(). */
+static inline uint32_t life_await(uint32_t *word)
+{
+	uint32_t seen = load_acquire(word); /* LIFE_P1/A, WATCH_P1/A */
+
+	while (life_goes_on(seen) && !(seen & LIFE_WAITERS))
+		if (cas(word, &seen, seen | LIFE_WAITERS)) /* LIFE_P1/R, WATCH_P1/R */
+			seen |= LIFE_WAITERS;
+	return seen;
+}
+
 /* Watch word of a group that the caller knows to exist (card WATCH_P1). */
 static inline uint32_t *region_known_watch(const unsigned char *base, uint32_t group)
 {

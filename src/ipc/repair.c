@@ -468,7 +468,8 @@ static bool looks_alive(struct caller *c, uint32_t proc_ix)
 	const struct thread_shm *t = link ? region_thread(c->base, link - 1) : NULL;
 
 	return t && (CLAIM_GEN(load_acquire(&t->claim)) & 1) && t->proc_ix == proc_ix &&
-	       load_acquire(region_known_life(c->base, link - 1)) && /* REG_P1/A, LIFE_P1/A */
+	       life_goes_on(load_acquire(
+		       region_known_life(c->base, link - 1))) && /* REG_P1/A, LIFE_P1/A */
 	       !c->ops->is_dead(c, link - 1, false);
 }
 

@@ -14,6 +14,7 @@
 #include "client/office.h"
 #include "client/retire.h"
 #include "client/session.h"
+#include "client/wait.h"
 #include "core/region.h"
 #include "reaper/kin.h"
 
@@ -30,14 +31,6 @@ static const int64_t followup_ns[] = {2 * MS, 20 * MS, 200 * MS};
 #define REST_OF_LOOK 10
 
 enum { EVENT_INOTIFY, EVENT_WATCHED, EVENT_NOTICE };
-
-static int64_t now_ns(void)
-{
-	struct timespec t = {0, 0};
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static int add(struct reaper *r, int fd, uint32_t which)
 {
@@ -141,7 +134,7 @@ static void sweep(struct reaper *r, enum sweep kind)
 
 static void look(struct reaper *r, enum sweep kind)
 {
-	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS, begin = now_ns();
+	int64_t pause = r->inotify_fd < 0 ? BLIND_LOOK_NS : SLOW_LOOK_NS, begin = wait_now_ns();
 
 	look_at_office(r);
 	sweep(r, kind);
@@ -154,7 +147,7 @@ static void look(struct reaper *r, enum sweep kind)
 	 */
 	if (drain(r))
 		follow_up(r, FOLLOWUPS - 1);
-	r->swept_ns = now_ns();
+	r->swept_ns = wait_now_ns();
 	if (r->followup < FOLLOWUPS) {
 		if (followup_ns[r->followup] < pause)
 			pause = followup_ns[r->followup];
@@ -187,7 +180,7 @@ static void heard(struct reaper *r)
 bool reaper_step(struct reaper *r, int max_wait_ms)
 {
 	struct epoll_event events[4];
-	int64_t now, wait = r->due_ns - now_ns();
+	int64_t now, wait = r->due_ns - wait_now_ns();
 	int ms = wait <= 0 ? 0 : (int)((wait + MS - 1) / MS), n;
 	bool watched = false;
 
@@ -203,7 +196,7 @@ bool reaper_step(struct reaper *r, int max_wait_ms)
 			sweep(r, SWEEP_MARKED); /* somebody may sleep for it */
 		heard(r);
 	}
-	now = now_ns();
+	now = wait_now_ns();
 	if (now >= r->due_ns)
 		look(r, now >= r->all_due_ns ? SWEEP_ALL : SWEEP_DOUBTFUL);
 	return watched;
@@ -231,10 +224,10 @@ static bool only_dying(const struct reaper *r)
 
 uint32_t reaper_settle(struct reaper *r)
 {
-	int64_t end = now_ns() + 1000 * MS;
+	int64_t end = wait_now_ns() + 1000 * MS;
 	struct timespec pause = {0, 2 * MS};
 
-	for (reaper_look(r); r->users > 0 && only_dying(r) && now_ns() < end; reaper_look(r))
+	for (reaper_look(r); r->users > 0 && only_dying(r) && wait_now_ns() < end; reaper_look(r))
 		nanosleep(&pause, NULL);
 	return r->users;
 }

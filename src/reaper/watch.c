@@ -18,14 +18,12 @@
 #include "base/atomic.h"
 #include "base/futex.h"
 #include "base/ident.h"
+#include "base/signal_set.h"
+#include "base/sys.h"
 #include "client/lost.h"
 #include "client/wait.h"
 #include "core/procs.h"
 #include "core/region.h"
-
-#ifndef SYS_pidfd_open
-#define SYS_pidfd_open 434
-#endif
 
 #define OWN_WORDS    2u /* undo_owners, and the word that ends the thread */
 #define SPAN         (FUTEX_WORDS_MOST - OWN_WORDS)
@@ -51,11 +49,6 @@ static void tell(const struct watch *w)
 	(void)!write(w->event_fd, &one, sizeof(one)); /* full: then it is readable */
 }
 
-static bool lives(uint32_t life)
-{
-	return life && !(life & LIFE_DIED);
-}
-
 /* Does a process use the slot that would keep others waiting by its death? */
 static bool is_owner(const struct proc_shm *p)
 {
@@ -69,13 +62,14 @@ static uint32_t *choose(const unsigned char *base, uint32_t group, uint32_t *cho
 {
 	uint32_t *watch = region_known_watch(base, group);
 
-	if (lives(load_acquire(watch))) /* WATCH_P1/A */
+	if (life_goes_on(load_acquire(watch))) /* WATCH_P1/A */
 		return watch;
 	for (uint32_t k = 0; k < GROUP_THREADS && !chosen; k++) {
 		uint32_t ix = group * GROUP_SPAN + k;
 
 		if ((CLAIM_GEN(load_acquire(&region_known_thread(base, ix)->claim)) & 1) &&
-		    lives(load_acquire(region_known_life(base, ix)))) /* REG_P1/A, LIFE_P1/A */
+		    life_goes_on(
+			    load_acquire(region_known_life(base, ix)))) /* REG_P1/A, LIFE_P1/A */
 			chosen = region_known_life(base, ix);
 	}
 	return chosen;
@@ -176,7 +170,7 @@ static unsigned gather(struct watcher *me, struct futex_word words[FUTEX_WORDS_M
 	choose_words(me);
 	for (uint32_t i = 0; i < SPAN; i++) {
 		const struct proc_shm *p = region_proc(base, me->from + i);
-		uint32_t *word = me->word[i], seen;
+		uint32_t *word = me->word[i];
 
 		if (!p || !is_owner(p))
 			continue;
@@ -184,12 +178,9 @@ static unsigned gather(struct watcher *me, struct futex_word words[FUTEX_WORDS_M
 			note_orphan(me, p, &me->orphan_gen[i]);
 			continue;
 		}
-		seen = load_acquire(word); /* WATCH_P1/A */
-		while (lives(seen) && !(seen & LIFE_WAITERS))
-			if (cas(word, &seen, seen | LIFE_WAITERS)) /* WATCH_P1/R */
-				seen |= LIFE_WAITERS;
 		/* Marked meanwhile: then this is not its value, and nobody sleeps. */
-		words[n++] = (struct futex_word){word, (seen & ~LIFE_DIED) | LIFE_WAITERS};
+		words[n++] =
+			(struct futex_word){word, (life_await(word) & ~LIFE_DIED) | LIFE_WAITERS};
 	}
 	if (!me->next && region_proc_count(base) > me->from + SPAN)
 		(void)start(me->w, me->from + SPAN, &me->next); /* later, then */
@@ -219,17 +210,14 @@ static void *watch_slots(void *context)
 	return NULL;
 }
 
-/* The program's signals are for its first thread; what the hardware raises is not to be blocked. */
+/* The program's signals are for its first thread. */
 static int start_thread(struct watcher *me)
 {
-	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	pthread_attr_t attr;
 	sigset_t all, before;
 	int error;
 
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&all, own[i]);
+	signal_set_of_others(&all);
 	error = pthread_attr_init(&attr);
 	if (error)
 		return error;

@@ -440,6 +440,9 @@ static void test_whom_a_sweep_asks_about(void **state)
 	EXPECT_INT(asked_by(g, SWEEP_MARKED), 0);
 	store_release(region_life(e->base, unmarked->c.thread_ix), 0);
 	EXPECT_INT(asked_by(g, SWEEP_DOUBTFUL), doubtful);
+	/* Nor if somebody waits for it. */
+	(void)life_await(region_life(e->base, unmarked->c.thread_ix));
+	EXPECT_INT(asked_by(g, SWEEP_DOUBTFUL), doubtful);
 	engine_kill_thread(marked);
 	EXPECT_INT(asked_by(g, SWEEP_DOUBTFUL), doubtful | 1u << marked->c.proc_ix);
 	EXPECT_INT(asked_by(g, SWEEP_ALL),
