@@ -4,10 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/region.h"
@@ -57,4 +60,19 @@ uint32_t inside_slot_of(const unsigned char *region, pid_t pid)
 uint32_t inside_thread_of(const unsigned char *region, pid_t pid)
 {
 	return region_known_proc(region, inside_slot_of(region, pid))->first_thread_link - 1;
+}
+
+pid_t inside_start_stopped(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		(void)msgget(IPC_PRIVATE, 0600);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+		lacking("nobody is stopped");
+	return pid;
 }

@@ -17,4 +17,7 @@ unsigned char *inside_map_region(void);
 uint32_t inside_slot_of(const unsigned char *region, pid_t pid);
 uint32_t inside_thread_of(const unsigned char *region, pid_t pid);
 
+/* A child that has made a call, so that it has a slot, and is stopped. */
+pid_t inside_start_stopped(void);
+
 #endif

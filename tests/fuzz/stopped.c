@@ -85,22 +85,6 @@ static pid_t start_receiver(int queue)
 	_exit(0);
 }
 
-/* It makes a call, so that it has a slot, and is stopped then. */
-static pid_t start_stopped(void)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		(void)msgget(IPC_PRIVATE, 0600);
-		raise(SIGSTOP);
-		_exit(0);
-	}
-	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
-		wrong("nobody is stopped");
-	return pid;
-}
-
 int main(void)
 {
 	struct {
@@ -120,7 +104,7 @@ int main(void)
 		wrong("no queue");
 	region = inside_map_region();
 	atexit(clear_up);
-	children[0] = start_stopped();
+	children[0] = inside_start_stopped();
 	children[1] = start_receiver(queue);
 	holder = inside_thread_of(region, children[0]);
 	q = (struct queue_shm *)(void *)region_object(region, FAMILY_MSG,

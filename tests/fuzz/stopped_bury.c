@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ipc.h>
-#include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -52,21 +51,6 @@ _Noreturn static void on_alarm(int sig)
 	(void)!write(2, text, sizeof(text) - 1);
 	clear_up();
 	_exit(1);
-}
-
-static pid_t start_stopped(void)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		(void)msgget(IPC_PRIVATE, 0600);
-		raise(SIGSTOP);
-		_exit(0);
-	}
-	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
-		wrong("nobody is stopped");
-	return pid;
 }
 
 /* A process that owes the set one down, and so a second one (-1: none), which it has used last. */
@@ -126,7 +110,7 @@ static void bury_at_damaged_lock(unsigned char *region)
 	if (set < 0)
 		wrong("semget");
 	kill(stopped, SIGKILL);
-	stopped = start_stopped();
+	stopped = inside_start_stopped();
 	owner[0] = start_owner(set, -1);
 	put_into_hands(lock_of(region, set), inside_thread_of(region, stopped));
 	end_owner(0);
@@ -176,7 +160,7 @@ int main(void)
 			wrong("semget");
 		owner[i] = start_owner(set[i], -1);
 	}
-	stopped = start_stopped();
+	stopped = inside_start_stopped();
 	region = inside_map_region();
 	holder = inside_thread_of(region, stopped);
 	lock = lock_of(region, set[0]);

@@ -113,6 +113,14 @@ static void end_process(pid_t pid)
 	EXPECT_INT(waitpid(pid, NULL, 0), pid);
 }
 
+/* By now everybody sleeps; the death itself, and nothing before it, is told of. */
+static void expect_notice(struct watch *w, pid_t pid, unsigned wanted)
+{
+	drop_news(w);
+	end_process(pid);
+	await_news(w, wanted);
+}
+
 /* ---- One process ---------------------------------------------------------------------------- */
 
 static void test_before(void **state)
@@ -123,9 +131,7 @@ static void test_before(void **state)
 
 	keep(a);
 	watch(&w, *state);
-	drop_news(&w);
-	end_process(pid);
-	await_news(&w, WATCH_MARKED);
+	expect_notice(&w, pid, WATCH_MARKED);
 	watch_end(&w);
 	end(a);
 }
@@ -140,9 +146,7 @@ static void test_later(void **state)
 	watch(&w, *state);
 	drop_news(&w);
 	keep(a);
-	drop_news(&w);
-	end_process(pid);
-	await_news(&w, WATCH_MARKED);
+	expect_notice(&w, pid, WATCH_MARKED);
 	watch_end(&w);
 	end(a);
 }
@@ -175,9 +179,7 @@ static void test_shared_memory(void **state)
 	actor_proc(a)->pid = (uint32_t)pid;
 	keep(a);
 	watch(&w, *state);
-	drop_news(&w);
-	end_process(pid);
-	await_news(&w, WATCH_MARKED);
+	expect_notice(&w, pid, WATCH_MARKED);
 	for (int i = 0; i < 2; i++)
 		close(done[i]), close(ready[i]);
 	watch_end(&w);
@@ -215,12 +217,8 @@ static void test_second_thread(void **state)
 	EXPECT_INT(a->c.thread_ix / GROUP_SPAN, b->c.thread_ix / GROUP_SPAN);
 	keep(a);
 	watch(&w, *state);
-	drop_news(&w);
-	end_process(pid);
-	await_news(&w, WATCH_MARKED);
-	drop_news(&w);
-	end_process(other);
-	await_news(&w, WATCH_MARKED);
+	expect_notice(&w, pid, WATCH_MARKED);
+	expect_notice(&w, other, WATCH_MARKED);
 	watch_end(&w);
 	end(a);
 }
@@ -273,9 +271,7 @@ static void test_no_thread(void **state)
 	keep(a);
 	watch(&w, *state);
 	await_news(&w, WATCH_MARKED); /* that it has none */
-	drop_news(&w);
-	end_process(pid);
-	await_news(&w, WATCH_ENDED);
+	expect_notice(&w, pid, WATCH_ENDED);
 	watch_end(&w);
 	end(a);
 }
@@ -322,9 +318,7 @@ static void test_many(void **state)
 	for (unsigned i = 0; i < 300; i++)
 		keep(a[i]);
 	for (unsigned i = 0; i < sizeof(which) / sizeof(which[0]); i++) {
-		drop_news(&w);
-		end_process(pid[i]);
-		await_news(&w, WATCH_MARKED);
+		expect_notice(&w, pid[i], WATCH_MARKED);
 	}
 	watch_end(&w);
 	for (unsigned i = 0; i < 300; i++)
